@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Measures ringfence's filesystem against native ext4, overlayfs, fuse-overlayfs and bindfs.
+
+Reports and never judges: the exit status is 0 whenever it could run, 2 when it could not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from fs import disk, figures, machine, measure, processes, projects, report, tree, variants, workloads
+from fs.measure import progress
+from fs.rows import ROW_BY_NAME, with_prerequisites
+
+HERE = Path(__file__).resolve().parent
+NEEDED = ("gcc", "git", "mkfs.ext4", "tar", "find", "grep")
+
+
+class CannotRun(Exception):
+    """One sentence that says why nothing was measured."""
+
+
+def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--binary", type=Path, help="the ringfence program; without it only the peers are measured")
+    parser.add_argument("--out", type=Path, default=Path("target/bench"), help="directory for the report")
+    parser.add_argument("--quick", action="store_true", help="a smaller tree and fewer repetitions, under two minutes")
+    parser.add_argument("--repeat", type=int, help="repetitions (default 5, quick 2)")
+    parser.add_argument(
+        "--only", nargs="+", metavar="ROW", default=list(ROW_BY_NAME), choices=list(ROW_BY_NAME),
+        help="rows to measure: " + ", ".join(ROW_BY_NAME),
+    )
+    parser.add_argument(
+        "--variants", type=variant_names, default=list(variants.ALL),
+        help="comma-separated; native is always among them: " + ", ".join(variants.ALL),
+    )
+    options = parser.parse_args(arguments)
+    options.repeat = max(1, options.repeat or (2 if options.quick else 5))
+    return options
+
+
+def variant_names(given: str) -> List[str]:
+    names = given.split(",")
+    unknown = set(names) - set(variants.ALL)
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown variant: {', '.join(sorted(unknown))}")
+    return [name for name in variants.ALL if name in names or name == variants.NATIVE]
+
+
+def sizes_of(options: argparse.Namespace) -> tree.Sizes:
+    return tree.QUICK if options.quick else tree.FULL
+
+
+def counts_of(options: argparse.Namespace) -> workloads.Counts:
+    return workloads.QUICK if options.quick else workloads.FULL
+
+
+def check_machine(sizes: tree.Sizes) -> None:
+    """Install what can be installed; stop only for what nothing works without."""
+    if os.geteuid() != 0:
+        raise CannotRun("The filesystem benchmarks mount filesystems and need root.")
+    subprocess.run([str(HERE / "install.sh")], stdout=sys.stderr, check=False)
+    lacking = processes.missing(*NEEDED)
+    if lacking:
+        raise CannotRun(f"These programs are needed and missing: {', '.join(lacking)}.")
+    needed = sizes.disk * 3 // 2
+    if disk.free_memory_bytes() < needed:
+        raise CannotRun(f"The disk and what is cached of it need {needed >> 30} GiB of free memory.")
+
+
+def end_on_signals() -> None:
+    """Turn the signals that end a program into an exception, so that everything is cleaned up.
+
+    Only the first one counts: a second must not interrupt the clean-up.
+    """
+
+    def end(number: int, _frame: object) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, end)
+
+
+@contextmanager
+def prepared(options: argparse.Namespace) -> Iterator[Tuple[variants.Site, workloads.Bench]]:
+    """The disk in RAM with the tree on it, the archive and the compiled loops."""
+    sizes = sizes_of(options)
+    with ExitStack() as cleanup:
+        ram = cleanup.enter_context(disk.ram_directory())
+        root = cleanup.enter_context(disk.ext4_in_ram(ram, sizes.disk))
+        binary = options.binary.resolve() if options.binary else None
+        site = variants.Site(ram, root, root / "base", root / "plain", binary, cleanup)
+        progress("making the tree")
+        tree.make_base(site.base, sizes)
+        projects.make_projects(site.base / "projects", projects.QUICK if options.quick else projects.FULL)
+        # The lower layer stays untouched by the variants that write in place.
+        processes.run(["cp", "-a", str(site.base), str(site.plain)])
+        tree.make_tarball(ram / "archive.tar", sizes.tarball, ram)
+        processes.run(["gcc", "-O2", "-o", str(ram / "micro"), str(HERE / "fs" / "micro.c")])
+        disk.settle(root)
+        yield site, workloads.Bench(
+            disk=root,
+            micro=ram / "micro",
+            tarball=ram / "archive.tar",
+            sample=sample_file(site.base),
+            big_mebibytes=sizes.big_file >> 20,
+            counts=counts_of(options),
+        )
+
+
+def sample_file(base: Path) -> str:
+    """A file as deep as most are, for the loops over one name."""
+    files = sorted(path for path in base.glob("tree/vendor/*/*/*/*.c") if path.is_file())
+    return str(files[0].relative_to(base))
+
+
+def run(options: argparse.Namespace) -> None:
+    check_machine(sizes_of(options))
+    disk.enter_private_mount_namespace()
+    end_on_signals()
+    started = time.monotonic()
+    results = measure.Results()
+    plan = measure.Plan(with_prerequisites(tuple(options.only)), options.repeat, options.quick)
+    with prepared(options) as (site, bench):
+        mounted, results.skipped = variants.mount_all(site, options.variants)
+        for name, reason in results.skipped.items():
+            progress(f"{name}: skipped, {reason}")
+        measure.measure(bench, mounted, plan, results)
+        if "policy-change" in plan.rows and set(options.variants) & set(variants.RINGFENCE):
+            measure.measure_policy_change(bench, site, options.repeat, results)
+    finished = report.Run(
+        facts=machine.describe(options.binary),
+        settings=settings(options, time.monotonic() - started),
+        variants=[variant.name for variant in mounted],
+        lines=figures.lines(results, plan.rows),
+        results=results,
+    )
+    report.write(finished, options.out)
+    print(report.tables(finished))
+    progress(f"report: {options.out / 'report.md'}")
+
+
+def settings(options: argparse.Namespace, duration: float) -> Dict[str, str]:
+    """How much work stands behind the figures."""
+    sizes, counts = sizes_of(options), counts_of(options)
+    return {
+        "mode": "quick" if options.quick else "full",
+        "repetitions": str(options.repeat) + (", builds once" if options.quick else ""),
+        "duration": f"{duration:.0f} s",
+        "tree": f"{sizes.files} files, {sizes.directories} directories, {sizes.bytes // 10**6} MB, "
+        f"{sizes.repository.files} of the files in a git repository",
+        "big file": f"{sizes.big_file >> 20} MiB",
+        "loops": f"{counts.lookups} stats, {counts.opens} opens, {counts.reads} reads, "
+        f"{counts.appends} appends, {counts.files} small files of 1 KiB",
+        "tarball": f"{sizes.tarball.files + sizes.tarball.directories} entries, {sizes.tarball.bytes // 10**6} MB",
+    }
+
+
+def main() -> int:
+    try:
+        run(parse_arguments())
+    except CannotRun as error:
+        print(error, file=sys.stderr)
+        return 2
+    except processes.CommandFailed as error:
+        print(f"The benchmarks could not run: {error}.", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+//! What a person types: the one binary `ringfence`.
+//!
+//! Each command is a thin file: it reads arguments, calls a library and prints. Start with
+//! [`policy_args`] for how rules are given, then the command you are interested in.
+
+mod failure;
+mod mount;
+mod policy_args;
+
+use clap::{Parser, Subcommand};
+
+/// Run untrusted commands on real code: what the policy hides does not exist for them, what they
+/// change lands in a layer of its own.
+///
+/// Exit codes: 0 success; 1 the answer is "no" (a conflict, a finding of `policy check`);
+/// 2 bad input or nothing could be done; 3 a failure while running.
+#[derive(Debug, Parser)]
+#[command(name = "ringfence", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Mount a directory as a guarded workspace, in the foreground
+    Mount(mount::MountArgs),
+}
+
+fn main() -> std::process::ExitCode {
+    ringfence_sys::memory::keep_large_blocks_mapped();
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Mount(args) => mount::run(args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

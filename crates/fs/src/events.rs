@@ -1,0 +1,108 @@
+//! Access events: what was asked of the workspace and what was answered.
+//!
+//! They leave through a bounded channel. The thread that serves the kernel never waits for a
+//! reader: when the channel is full the event is counted as lost, and the count is told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use ringfence_policy::{Level, WorkspacePath};
+
+/// What a program tried to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    Lookup,
+    List,
+    ReadLink,
+    Read,
+    Write,
+    Create,
+    Remove,
+    Rename,
+    Link,
+    SetAttributes,
+    GetXattr,
+    SetXattr,
+}
+
+impl Operation {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lookup => "lookup",
+            Self::List => "list",
+            Self::ReadLink => "readlink",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Create => "create",
+            Self::Remove => "remove",
+            Self::Rename => "rename",
+            Self::Link => "link",
+            Self::SetAttributes => "setattr",
+            Self::GetXattr => "getxattr",
+            Self::SetXattr => "setxattr",
+        }
+    }
+}
+
+/// One decision of the guard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessEvent {
+    pub pid: u32,
+    pub operation: Operation,
+    pub path: WorkspacePath,
+    /// The level the operation needs at this path, and the one it has.
+    pub needed: Level,
+    pub level: Level,
+    pub granted: bool,
+    /// Index of the deciding rule in the policy; none if no rule matches.
+    pub rule: Option<u32>,
+}
+
+/// Where the guard sends its events.
+#[derive(Debug, Clone, Default)]
+pub struct EventSink {
+    sender: Option<SyncSender<AccessEvent>>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Where events are read.
+#[derive(Debug)]
+pub struct Events {
+    receiver: Receiver<AccessEvent>,
+    lost: Arc<AtomicU64>,
+}
+
+/// A channel that holds at most `capacity` unread events.
+pub fn channel(capacity: usize) -> (EventSink, Events) {
+    let (sender, receiver) = sync_channel(capacity);
+    let lost = Arc::new(AtomicU64::new(0));
+    (EventSink { sender: Some(sender), lost: lost.clone() }, Events { receiver, lost })
+}
+
+impl EventSink {
+    /// Whether anybody listens; events are not even made up if not.
+    pub fn is_on(&self) -> bool {
+        self.sender.is_some()
+    }
+
+    pub fn send(&self, event: AccessEvent) {
+        if let Some(sender) = &self.sender {
+            if sender.try_send(event).is_err() {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Events {
+    /// The next event; `None` when the guard is gone and all were read.
+    pub fn next(&self) -> Option<AccessEvent> {
+        self.receiver.recv().ok()
+    }
+
+    /// How many events were lost since this was last asked.
+    pub fn take_lost(&self) -> u64 {
+        self.lost.swap(0, Ordering::Relaxed)
+    }
+}

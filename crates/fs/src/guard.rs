@@ -1,0 +1,546 @@
+//! The policy in front of the tree. A reviewer checks the security of the workspace by reading this
+//! file: it has the operations of [`Tree`] under the same names, and the adapter to the kernel
+//! talks to nothing else.
+//!
+//! | answer | operations |
+//! |---|---|
+//! | passed through | `forget`, `release`; `read`, `write`, `fsync`, `fallocate`, `seek_*`, `copy_range` on a handle that an open granted; `statfs`; `fsync_dir` |
+//! | decided by the node's level | `getattr`, `readlink`, `open`, `setattr`, `getxattr`, `listxattr`, `setxattr`, `removexattr`, `readdir` |
+//! | decided by the name's level | `lookup`, `create`, `mkdir`, `mknod`, `symlink`, `unlink`, `rmdir` |
+//! | decided by both | `link`, `rename` |
+//! | refused | devices, foreign owners, attributes that are not `user.*`, everything that is not here (see `fuse`) |
+//!
+//! Errors follow one rule: what is hidden does not exist (`ENOENT`); what is visible but not
+//! allowed is `EACCES`; making a name that may not be made is `EACCES` whether or not something
+//! hidden has it.
+
+use std::sync::Arc;
+
+use ringfence_policy::{Level, Policy, WorkspacePath};
+use rustix::fs::FileType;
+use rustix::io::{Errno, Result};
+
+use crate::events::{AccessEvent, EventSink, Operation};
+use crate::layers::copy::is_user_attribute;
+use crate::layers::stack::{Found, Listed};
+use crate::levels::{Access, Levels, lowest, may_show};
+use crate::tree::{
+    Attr, Backer, Handle, Node, NodeId, OpenFor, Opened, RenameMode, SetAttr, Tree,
+};
+
+/// How long the kernel may remember an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Until it is told otherwise.
+    Long,
+    /// A second: the base may change there without our noticing.
+    Short,
+    /// Not at all: every use must come back, to be decided and recorded.
+    No,
+}
+
+/// Answer to a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looked {
+    Found(Attr, Keep),
+    Absent(Keep),
+}
+
+/// One entry of a listing as programs may see it.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    pub name: &'a [u8],
+    pub kind: FileType,
+    pub position: u64,
+    pub id: NodeId,
+    /// Attributes, where they were asked for.
+    pub attr: Option<(Attr, Keep)>,
+}
+
+/// The owner that files of the workspace are shown with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+#[derive(Debug)]
+pub struct Guard {
+    tree: Tree,
+    levels: Levels,
+    events: EventSink,
+    owner: Owner,
+}
+
+/// A process that asks; only for the record.
+pub type Pid = u32;
+
+impl Guard {
+    pub fn new(tree: Tree, policy: Arc<Policy>, events: EventSink, owner: Owner) -> Self {
+        Self { tree, levels: Levels::new(policy), events, owner }
+    }
+
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    pub fn policy(&self) -> Arc<Policy> {
+        self.levels.policy()
+    }
+
+    /// New opens are decided by `policy` from now on. The kernel must be told to forget names.
+    pub fn set_policy(&self, policy: Arc<Policy>) {
+        self.levels.replace_policy(policy);
+    }
+
+    // ---- decided by the name's level ----
+
+    /// A hidden name is absent without a look at the layers, so that neither the answer nor its
+    /// time depends on what is there, and it is never kept, so that every try is recorded.
+    pub fn lookup(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<Looked> {
+        self.entered(parent)?;
+        let level = self.levels.of_name(&self.tree, parent, name);
+        if level == Level::None {
+            return self.lookup_passage(pid, parent, name);
+        }
+        let keep = self.keep(parent);
+        let found = self.tree.lookup(parent, name, level as u8)?;
+        Ok(found.map_or(Looked::Absent(keep), |attr| Looked::Found(attr, keep)))
+    }
+
+    fn lookup_passage(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<Looked> {
+        let paths = self.tree.paths_below(parent, name);
+        if may_show(&self.levels.policy(), &paths) {
+            if let Found::Dir(dir) = self.tree.peek(parent, name)? {
+                if self.levels.is_passage(&self.tree, &paths, &dir)? {
+                    let found = self.tree.lookup(parent, name, 0)?;
+                    return Ok(found.map_or(Looked::Absent(Keep::No), |attr| {
+                        Looked::Found(attr, Keep::No)
+                    }));
+                }
+            }
+        }
+        self.record(pid, Operation::Lookup, &paths, Level::View, false);
+        Ok(Looked::Absent(Keep::No))
+    }
+
+    pub fn create(
+        &self,
+        pid: Pid,
+        parent: NodeId,
+        name: &[u8],
+        mode: u32,
+        backer: &dyn Backer,
+    ) -> Result<(Attr, Keep, Opened)> {
+        self.may_make(pid, Operation::Create, parent, name)?;
+        let (attr, opened) = self.tree.create(parent, name, mode, backer)?;
+        Ok((attr, self.keep(parent), opened))
+    }
+
+    pub fn mkdir(&self, pid: Pid, parent: NodeId, name: &[u8], mode: u32) -> Result<(Attr, Keep)> {
+        self.may_make(pid, Operation::Create, parent, name)?;
+        Ok((self.tree.mkdir(parent, name, mode)?, self.keep(parent)))
+    }
+
+    /// Fifos, sockets and regular files; a device is `EPERM` even where everything may be written.
+    pub fn mknod(
+        &self,
+        pid: Pid,
+        parent: NodeId,
+        name: &[u8],
+        kind: FileType,
+        mode: u32,
+    ) -> Result<(Attr, Keep)> {
+        self.may_make(pid, Operation::Create, parent, name)?;
+        if !matches!(kind, FileType::Fifo | FileType::Socket | FileType::RegularFile) {
+            return Err(Errno::PERM);
+        }
+        Ok((self.tree.mknod(parent, name, kind, mode)?, self.keep(parent)))
+    }
+
+    pub fn symlink(
+        &self,
+        pid: Pid,
+        parent: NodeId,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<(Attr, Keep)> {
+        self.may_make(pid, Operation::Create, parent, name)?;
+        Ok((self.tree.symlink(parent, name, target)?, self.keep(parent)))
+    }
+
+    pub fn unlink(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<()> {
+        self.may_remove(pid, Operation::Remove, parent, name)?;
+        self.tree.unlink(parent, name)
+    }
+
+    /// The tree refuses unless the directory is really empty, hidden entries included.
+    pub fn rmdir(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<()> {
+        self.may_remove(pid, Operation::Remove, parent, name)?;
+        self.tree.rmdir(parent, name)
+    }
+
+    // ---- decided by both ----
+
+    pub fn link(&self, pid: Pid, id: NodeId, parent: NodeId, name: &[u8]) -> Result<(Attr, Keep)> {
+        self.node_with(pid, Operation::Link, id, Level::Write)?;
+        self.may_make(pid, Operation::Link, parent, name)?;
+        Ok((self.tree.link(id, parent, name)?, self.keep(parent)))
+    }
+
+    /// Both names must be writable, and everything below a directory that moves. Returns whether
+    /// levels of things the kernel knows may have changed with their paths.
+    pub fn rename(
+        &self,
+        pid: Pid,
+        from: (NodeId, &[u8]),
+        to: (NodeId, &[u8]),
+        mode: RenameMode,
+    ) -> Result<bool> {
+        self.may_remove(pid, Operation::Rename, from.0, from.1)?;
+        self.may_make(pid, Operation::Rename, to.0, to.1)?;
+        let mut moves_dir = self.may_move(pid, from)?;
+        if mode == RenameMode::Exchange {
+            moves_dir |= self.may_move(pid, to)?;
+        }
+        self.tree.rename(from, to, mode)?;
+        self.levels.forget();
+        Ok(moves_dir && !self.is_uniform())
+    }
+
+    /// Whether what is at `at` may be moved with all that is below it; says if it is a directory.
+    fn may_move(&self, pid: Pid, at: (NodeId, &[u8])) -> Result<bool> {
+        let Found::Dir(dir) = self.tree.peek(at.0, at.1)? else { return Ok(false) };
+        let mut paths = self.tree.paths_below(at.0, at.1);
+        paths.extend(dir.origins.iter().cloned());
+        if self.levels.all_writable(&self.tree, &paths, &dir)? {
+            return Ok(true);
+        }
+        self.record(pid, Operation::Rename, &paths, Level::Write, false);
+        Err(Errno::ACCESS)
+    }
+
+    // ---- decided by the node's level ----
+
+    pub fn getattr(&self, id: NodeId, handle: Option<Handle>) -> Result<(Attr, Keep)> {
+        let node = self.tree.node(id)?;
+        let access = self.levels.of_node(&self.tree, &node)?;
+        // An open descriptor keeps what it was granted when the policy changes.
+        if access == Access::Hidden && handle.is_none() {
+            return Err(Errno::NOENT);
+        }
+        let keep = if access == Access::Passage { Keep::No } else { self.keep(id) };
+        Ok((self.tree.getattr(id)?, keep))
+    }
+
+    pub fn readlink(&self, pid: Pid, id: NodeId) -> Result<Vec<u8>> {
+        self.node_with(pid, Operation::ReadLink, id, Level::View)?;
+        self.tree.readlink(id)
+    }
+
+    pub fn open(
+        &self,
+        pid: Pid,
+        id: NodeId,
+        write: bool,
+        truncate: bool,
+        backer: &dyn Backer,
+    ) -> Result<Opened> {
+        let (operation, needed) = match write || truncate {
+            true => (Operation::Write, Level::Write),
+            false => (Operation::Read, Level::Read),
+        };
+        let level = self.node_with(pid, operation, id, needed)?;
+        let may_be_written = level == Level::Write;
+        let opened = self.tree.open(id, OpenFor { write, truncate, may_be_written }, backer)?;
+        if self.events.is_on() {
+            self.record(pid, operation, &self.tree.paths(id), needed, true);
+        }
+        Ok(opened)
+    }
+
+    /// A size may be set through a descriptor that was opened for writing, whatever the level is
+    /// now. The owner can only be set to what it is anyway.
+    pub fn setattr(
+        &self,
+        pid: Pid,
+        id: NodeId,
+        handle: Option<Handle>,
+        set: SetAttr,
+        owner: (Option<u32>, Option<u32>),
+    ) -> Result<(Attr, Keep)> {
+        let granted = handle.is_some_and(|handle| self.tree.is_writable(handle));
+        let only_size = SetAttr { size: None, ..set } == SetAttr::default();
+        if !(granted && only_size && owner == (None, None)) {
+            let changes_owner = owner != (None, None);
+            match self.node_with(pid, Operation::SetAttributes, id, Level::Write) {
+                Err(Errno::ACCESS) if changes_owner => return Err(Errno::PERM),
+                other => other?,
+            };
+        }
+        let Owner { uid, gid } = self.owner;
+        if owner.0.is_some_and(|u| u != uid) || owner.1.is_some_and(|g| g != gid) {
+            return Err(Errno::PERM);
+        }
+        Ok((self.tree.setattr(id, handle, set)?, self.keep(id)))
+    }
+
+    pub fn getxattr(&self, pid: Pid, id: NodeId, name: &[u8]) -> Result<Vec<u8>> {
+        // Asked for before the level: `ls -l` takes an error about an ACL as a failure.
+        if !is_user_attribute(name) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        self.node_with(pid, Operation::GetXattr, id, Level::Read)?;
+        self.tree.getxattr(id, name)
+    }
+
+    pub fn listxattr(&self, id: NodeId) -> Result<Vec<u8>> {
+        let node = self.tree.node(id)?;
+        match self.levels.of_node(&self.tree, &node)?.level() {
+            Level::None => Err(Errno::NOENT),
+            Level::View => Ok(Vec::new()),
+            Level::Read | Level::Write => self.tree.listxattr(id),
+        }
+    }
+
+    pub fn setxattr(
+        &self,
+        pid: Pid,
+        id: NodeId,
+        name: &[u8],
+        value: &[u8],
+        flags: i32,
+    ) -> Result<()> {
+        self.may_set_attribute(pid, id, name)?;
+        self.tree.setxattr(id, name, value, flags)
+    }
+
+    pub fn removexattr(&self, pid: Pid, id: NodeId, name: &[u8]) -> Result<()> {
+        self.may_set_attribute(pid, id, name)?;
+        self.tree.removexattr(id, name)
+    }
+
+    fn may_set_attribute(&self, pid: Pid, id: NodeId, name: &[u8]) -> Result<()> {
+        self.node_with(pid, Operation::SetXattr, id, Level::Write)?;
+        if is_user_attribute(name) { Ok(()) } else { Err(Errno::PERM) }
+    }
+
+    /// Gives the visible entries behind `offset` to `each` until it has no room, with attributes
+    /// if `plus`.
+    pub fn readdir(
+        &self,
+        id: NodeId,
+        offset: u64,
+        plus: bool,
+        mut each: impl FnMut(Seen<'_>) -> bool,
+    ) -> Result<()> {
+        self.entered(id)?;
+        let policy = self.levels.policy();
+        let paths = self.tree.paths(id);
+        let parents: Vec<_> = paths.iter().map(|path| policy.verdict(path)).collect();
+        for (position, listed) in self.tree.list(id)?.after(offset) {
+            let below: Vec<_> = paths.iter().map(|path| path.join(&listed.name)).collect();
+            let levels = below.iter().zip(&parents);
+            let level = levels.map(|(path, parent)| policy.child_verdict(parent, path).level).min();
+            let Some(seen) = self.see(id, listed, position, level, &below, plus)? else { continue };
+            let known = seen.attr.map(|(attr, _)| attr.id);
+            if !each(seen) {
+                known.into_iter().for_each(|known| self.tree.forget(known, 1));
+                return Ok(());
+            }
+        }
+        self.tree.read_to_end(id);
+        Ok(())
+    }
+
+    fn see<'l>(
+        &self,
+        parent: NodeId,
+        listed: &'l Listed,
+        position: u64,
+        level: Option<Level>,
+        paths: &[WorkspacePath],
+        plus: bool,
+    ) -> Result<Option<Seen<'l>>> {
+        let level = level.unwrap_or(Level::None);
+        let hidden = level == Level::None;
+        if hidden && !self.listed_passage(parent, listed, paths)? {
+            return Ok(None);
+        }
+        let keep = if hidden { Keep::No } else { self.keep(parent) };
+        let attr = match plus {
+            true => match self.tree.lookup_listed(parent, listed, level as u8)? {
+                Some(attr) => Some((attr, keep)),
+                None => return Ok(None),
+            },
+            false => None,
+        };
+        let id = match attr {
+            Some((attr, _)) => attr.id,
+            None => self
+                .tree
+                .known_child(parent, &listed.name)
+                .map_or(NodeId(listed.ino.max(2)), |node| node.id),
+        };
+        Ok(Some(Seen { name: &listed.name, kind: listed.kind, position, id, attr }))
+    }
+
+    fn listed_passage(
+        &self,
+        parent: NodeId,
+        listed: &Listed,
+        paths: &[WorkspacePath],
+    ) -> Result<bool> {
+        if listed.kind != FileType::Directory || !may_show(&self.levels.policy(), paths) {
+            return Ok(false);
+        }
+        match self.tree.peek(parent, &listed.name)? {
+            Found::Dir(dir) => self.levels.is_passage(&self.tree, paths, &dir),
+            _ => Ok(false),
+        }
+    }
+
+    // ---- passed through ----
+
+    pub fn forget(&self, id: NodeId, count: u64) {
+        self.tree.forget(id, count);
+    }
+
+    pub fn release(&self, handle: Handle) {
+        self.tree.release(handle);
+    }
+
+    pub fn read(&self, handle: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.tree.read(handle, offset, buffer)
+    }
+
+    pub fn write(&self, handle: Handle, offset: u64, data: &[u8]) -> Result<usize> {
+        self.tree.write(handle, offset, data)
+    }
+
+    pub fn fsync(&self, handle: Handle, data_only: bool) -> Result<()> {
+        self.tree.fsync(handle, data_only)
+    }
+
+    pub fn fsync_dir(&self, id: NodeId) -> Result<()> {
+        self.tree.fsync_dir(id)
+    }
+
+    pub fn fallocate(&self, handle: Handle, mode: i32, offset: u64, length: u64) -> Result<()> {
+        self.tree.fallocate(handle, mode, offset, length)
+    }
+
+    pub fn seek_data(&self, handle: Handle, offset: u64) -> Result<u64> {
+        self.tree.seek_data(handle, offset)
+    }
+
+    pub fn seek_hole(&self, handle: Handle, offset: u64) -> Result<u64> {
+        self.tree.seek_hole(handle, offset)
+    }
+
+    pub fn copy_range(
+        &self,
+        from: (Handle, u64),
+        to: (Handle, u64),
+        length: usize,
+    ) -> Result<usize> {
+        self.tree.copy_range(from, to, length)
+    }
+
+    pub fn statfs(&self) -> Result<rustix::fs::StatVfs> {
+        self.tree.statfs()
+    }
+
+    // ---- the decisions ----
+
+    /// The directory through which a request comes must itself be there for the caller.
+    fn entered(&self, parent: NodeId) -> Result<Arc<Node>> {
+        let node = self.tree.node(parent)?;
+        match self.levels.of_node(&self.tree, &node)? {
+            Access::Hidden => Err(Errno::NOENT),
+            _ => Ok(node),
+        }
+    }
+
+    /// The level of a node, if it is at least `needed`.
+    fn node_with(
+        &self,
+        pid: Pid,
+        operation: Operation,
+        id: NodeId,
+        needed: Level,
+    ) -> Result<Level> {
+        let node = self.tree.node(id)?;
+        let level = self.levels.of_node(&self.tree, &node)?.level();
+        if level >= needed {
+            return Ok(level);
+        }
+        self.record(pid, operation, &self.tree.paths(id), needed, false);
+        Err(if level == Level::None { Errno::NOENT } else { Errno::ACCESS })
+    }
+
+    fn may_make(&self, pid: Pid, operation: Operation, parent: NodeId, name: &[u8]) -> Result<()> {
+        self.entered(parent)?;
+        if self.levels.of_name(&self.tree, parent, name) == Level::Write {
+            return Ok(());
+        }
+        let paths = self.tree.paths_below(parent, name);
+        self.record(pid, operation, &paths, Level::Write, false);
+        Err(Errno::ACCESS)
+    }
+
+    fn may_remove(&self, pid: Pid, operation: Operation, parent: NodeId, name: &[u8]) -> Result<()> {
+        self.entered(parent)?;
+        let level = match self.levels.of_name(&self.tree, parent, name) {
+            Level::Write => return Ok(()),
+            Level::None => match self.tree.known_child(parent, name) {
+                Some(node) => self.levels.of_node(&self.tree, &node)?.level(),
+                None => Level::None,
+            },
+            visible => visible,
+        };
+        let paths = self.tree.paths_below(parent, name);
+        self.record(pid, operation, &paths, Level::Write, false);
+        Err(if level == Level::None { Errno::NOENT } else { Errno::ACCESS })
+    }
+
+    fn keep(&self, dir: NodeId) -> Keep {
+        if self.tree.is_watched(dir) { Keep::Long } else { Keep::Short }
+    }
+
+    /// Whether one level holds everywhere, so that moving things cannot change theirs.
+    fn is_uniform(&self) -> bool {
+        let bounds = self.levels.policy().subtree(&WorkspacePath::root());
+        bounds.min == bounds.max
+    }
+
+    fn record(
+        &self,
+        pid: Pid,
+        operation: Operation,
+        paths: &[WorkspacePath],
+        needed: Level,
+        granted: bool,
+    ) {
+        if !self.events.is_on() {
+            return;
+        }
+        let policy = self.levels.policy();
+        // The path that decides: the one with the lowest level.
+        let Some(path) = paths.iter().min_by_key(|path| policy.level(path)) else { return };
+        let verdict = policy.verdict(path);
+        self.events.send(AccessEvent {
+            pid,
+            operation,
+            path: path.clone(),
+            needed,
+            level: lowest(&policy, paths),
+            granted,
+            rule: verdict.rule,
+        });
+    }
+}

@@ -1,0 +1,341 @@
+//! Preparing entries in a layer's work directory and publishing each with one rename.
+//!
+//! Whatever appears in a layer's tree was made complete first: content, mode, times, attributes
+//! and marks. A crash before the rename leaves something in `work/`, which the next open clears.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat, Timespec, Timestamps,
+    XattrFlags,
+};
+use rustix::io::{Errno, Result};
+
+use super::marks::{self, Lower, Stamp};
+use super::stack::{Leaf, Part};
+
+/// Permission bits that exist in a workspace: set-user-id and set-group-id never do.
+pub const MODE_BITS: u32 = 0o1777;
+
+/// Files up to this size are hashed while they are copied, so that `apply` can tell a base file
+/// that was merely touched from one that was changed.
+const HASHED_SIZE: u64 = 1 << 20;
+
+/// The directory where entries of one layer are prepared.
+#[derive(Debug)]
+pub struct Work {
+    dir: OwnedFd,
+    next: AtomicU64,
+}
+
+/// An entry in the work directory. Removed on drop unless it was published.
+#[derive(Debug)]
+pub struct Prepared<'w> {
+    work: &'w Work,
+    name: Vec<u8>,
+    published: bool,
+}
+
+impl Work {
+    pub fn new(dir: OwnedFd) -> Self {
+        Self { dir, next: AtomicU64::new(0) }
+    }
+
+    fn prepare(&self) -> Prepared<'_> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        Prepared { work: self, name: format!("{number:x}").into_bytes(), published: false }
+    }
+
+    fn create_file(&self, mode: u32) -> Result<(Prepared<'_>, File)> {
+        let prepared = self.prepare();
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.dir, &prepared.name[..], flags, Mode::from(mode))?;
+        Ok((prepared, File::from(fd)))
+    }
+
+    /// A whiteout that remembers what it hides.
+    pub fn whiteout(&self, hidden: Option<&Stamp>) -> Result<Prepared<'_>> {
+        let (prepared, file) = self.create_file(0)?;
+        marks::set_whiteout(&file, hidden)?;
+        Ok(prepared)
+    }
+
+    /// A new, empty regular file, open for reading and writing.
+    pub fn file(&self, mode: u32) -> Result<(Prepared<'_>, File)> {
+        self.create_file(mode & MODE_BITS)
+    }
+
+    pub fn directory(&self, mode: u32) -> Result<Prepared<'_>> {
+        let prepared = self.prepare();
+        rustix::fs::mkdirat(&self.dir, &prepared.name[..], Mode::from(mode & MODE_BITS))?;
+        Ok(prepared)
+    }
+
+    pub fn symlink(&self, target: &[u8]) -> Result<Prepared<'_>> {
+        let prepared = self.prepare();
+        rustix::fs::symlinkat(target, &self.dir, &prepared.name[..])?;
+        Ok(prepared)
+    }
+
+    /// A fifo or a socket; nothing else can be made.
+    pub fn special(&self, kind: FileType, mode: u32) -> Result<Prepared<'_>> {
+        let prepared = self.prepare();
+        make_special(&self.dir, &prepared.name, kind, mode)?;
+        Ok(prepared)
+    }
+
+    /// Another name for an existing file.
+    pub fn link(&self, dir: impl AsFd, name: &[u8]) -> Result<Prepared<'_>> {
+        let prepared = self.prepare();
+        rustix::fs::linkat(dir, name, &self.dir, &prepared.name[..], AtFlags::empty())?;
+        Ok(prepared)
+    }
+
+    /// A directory that shows `from` and continues below as `lower` says.
+    pub fn directory_over(&self, from: &Part, stat: &Stat, lower: &Lower) -> Result<Prepared<'_>> {
+        let prepared = self.directory(stat.st_mode)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // Until the attributes are on it the directory must be ours to open, whatever its mode.
+        rustix::fs::chmodat(&self.dir, &prepared.name[..], Mode::from(0o700), AtFlags::empty())?;
+        let dir = rustix::fs::openat(&self.dir, &prepared.name[..], flags, Mode::empty())?;
+        marks::set_lower(&dir, lower)?;
+        copy_attributes(from.fd()?, &dir)?;
+        rustix::fs::fchmod(&dir, Mode::from(stat.st_mode & MODE_BITS))?;
+        rustix::fs::futimens(&dir, &times_of(stat))?;
+        Ok(prepared)
+    }
+
+    /// A copy of a lower entry that is not a directory, with everything but its owner.
+    /// `limit` leaves out content that is about to be cut off.
+    pub fn copy(&self, from: &Leaf, limit: Option<u64>) -> Result<Prepared<'_>> {
+        match FileType::from_raw_mode(from.stat.st_mode) {
+            FileType::RegularFile => self.copy_file(from, limit),
+            FileType::Symlink => self.copy_symlink(from),
+            kind @ (FileType::Fifo | FileType::Socket) => self.special(kind, from.stat.st_mode),
+            _ => Err(Errno::PERM),
+        }
+    }
+
+    fn copy_symlink(&self, from: &Leaf) -> Result<Prepared<'_>> {
+        let target = rustix::fs::readlinkat(from.part.fd()?, &from.name[..], Vec::new())?;
+        let prepared = self.symlink(target.as_bytes())?;
+        let name = &prepared.name[..];
+        rustix::fs::utimensat(&self.dir, name, &times_of(&from.stat), AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(prepared)
+    }
+
+    fn copy_file(&self, from: &Leaf, limit: Option<u64>) -> Result<Prepared<'_>> {
+        let mut stamp = Stamp::of(&from.stat);
+        let size = stamp.size.min(limit.unwrap_or(u64::MAX));
+        let (prepared, copy, hash) = self.copy_all_but_marks(from, size)?;
+        stamp.hash = hash;
+        marks::set_origin(&copy, &stamp)?;
+        Ok(prepared)
+    }
+
+    /// A copy of a file of this very layer, with the mark it carries.
+    pub fn duplicate(&self, from: &Leaf) -> Result<Prepared<'_>> {
+        let (prepared, copy, _) = self.copy_all_but_marks(from, from.stat.st_size as u64)?;
+        if let Some(stamp) = marks::read_stamp(from.part.fd()?, &from.name) {
+            marks::set_origin(&copy, &stamp)?;
+        }
+        Ok(prepared)
+    }
+
+    fn copy_all_but_marks(
+        &self,
+        from: &Leaf,
+        size: u64,
+    ) -> Result<(Prepared<'_>, File, Option<blake3::Hash>)> {
+        let source = open_source(from)?;
+        let (prepared, mut copy) = self.create_file(0o600)?;
+        let hash = copy_content(&source, &mut copy, size, from.stat.st_size as u64)?;
+        copy_attributes(&source, &copy)?;
+        rustix::fs::fchmod(&copy, Mode::from(from.stat.st_mode & MODE_BITS))?;
+        rustix::fs::futimens(&copy, &times_of(&from.stat))?;
+        ringfence_sys::files::start_writeback(&copy);
+        Ok((prepared, copy, hash))
+    }
+}
+
+impl Prepared<'_> {
+    /// Moves the entry to its place. Replaces a file there; with `NOREPLACE` refuses to.
+    pub fn publish(mut self, dir: impl AsFd, name: &[u8], flags: RenameFlags) -> Result<()> {
+        rustix::fs::renameat_with(&self.work.dir, &self.name[..], dir, name, flags)?;
+        self.published = !flags.contains(RenameFlags::EXCHANGE);
+        Ok(())
+    }
+
+    /// Swaps the entry with whatever is at `name`, which is deleted with this value.
+    pub fn exchange(self, dir: impl AsFd, name: &[u8]) -> Result<()> {
+        self.publish(dir, name, RenameFlags::EXCHANGE)
+    }
+
+    /// Puts the entry at `name` and moves what was there to another place.
+    pub fn take_place_of(
+        mut self,
+        at: (impl AsFd, &[u8]),
+        moved: (impl AsFd, &[u8]),
+    ) -> Result<()> {
+        let own = &self.name[..];
+        rustix::fs::renameat_with(&self.work.dir, own, at.0, at.1, RenameFlags::EXCHANGE)?;
+        rustix::fs::renameat(&self.work.dir, own, moved.0, moved.1)?;
+        self.published = true;
+        Ok(())
+    }
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        if !self.published {
+            remove_tree(&self.work.dir, &self.name);
+        }
+    }
+}
+
+/// Removes an entry of the work directory, whatever it is. What cannot be removed now is removed
+/// at the next open.
+fn remove_tree(dir: impl AsFd, name: &[u8]) {
+    if rustix::fs::unlinkat(&dir, name, AtFlags::empty()).is_ok() {
+        return;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let _ = rustix::fs::chmodat(&dir, name, Mode::from(0o700), AtFlags::empty());
+    if let Ok(inner) = rustix::fs::openat(&dir, name, flags, Mode::empty()) {
+        let names: Vec<Vec<u8>> = rustix::fs::Dir::read_from(&inner)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.file_name().to_bytes().to_vec())
+            .filter(|name| name != b"." && name != b"..")
+            .collect();
+        for name in names {
+            remove_tree(&inner, &name);
+        }
+    }
+    let _ = rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR);
+}
+
+/// Makes a fifo or socket; devices are refused.
+pub fn make_special(dir: impl AsFd, name: &[u8], kind: FileType, mode: u32) -> Result<()> {
+    match kind {
+        FileType::Fifo | FileType::Socket => {
+            rustix::fs::mknodat(dir, name, kind, Mode::from(mode & MODE_BITS), 0)
+        }
+        _ => Err(Errno::PERM),
+    }
+}
+
+fn open_source(from: &Leaf) -> Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(from.part.fd()?, &from.name[..], flags, Mode::empty())?;
+    Ok(File::from(fd))
+}
+
+fn times_of(stat: &Stat) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
+    }
+}
+
+/// Copies the first `size` bytes, holes as holes. Returns the hash of a small, whole copy.
+fn copy_content(
+    from: &File,
+    to: &mut File,
+    size: u64,
+    whole: u64,
+) -> Result<Option<blake3::Hash>> {
+    if whole <= HASHED_SIZE && size == whole {
+        let mut content = Vec::with_capacity(size as usize);
+        from.take(HASHED_SIZE).read_to_end(&mut content).map_err(errno)?;
+        to.write_all(&content).map_err(errno)?;
+        return Ok(Some(blake3::hash(&content)));
+    }
+    if size == whole && rustix::fs::ioctl_ficlone(&*to, from).is_ok() {
+        return Ok(None);
+    }
+    copy_extents(from, to, size)?;
+    rustix::fs::ftruncate(&*to, size)?;
+    Ok(None)
+}
+
+fn copy_extents(from: &File, to: &mut File, size: u64) -> Result<()> {
+    let mut at = 0;
+    while at < size {
+        let start = match rustix::fs::seek(from, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => return Ok(()),
+            Err(Errno::INVAL) => at,
+            Err(e) => return Err(e),
+        };
+        let end = rustix::fs::seek(from, SeekFrom::Hole(start)).unwrap_or(size).min(size);
+        if start >= end {
+            return Ok(());
+        }
+        copy_range(from, to, start, end)?;
+        at = end;
+    }
+    Ok(())
+}
+
+fn copy_range(from: &File, to: &mut File, mut at: u64, end: u64) -> Result<()> {
+    const STEP: u64 = 64 << 20;
+    while at < end {
+        let (mut source, mut target) = (at, at);
+        let length = (end - at).min(STEP) as usize;
+        let range = (Some(&mut source), Some(&mut target));
+        match rustix::fs::copy_file_range(from, range.0, &*to, range.1, length) {
+            Ok(0) => return Ok(()),
+            Ok(copied) => at += copied as u64,
+            Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                return copy_through_memory(from, to, at, end);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+fn copy_through_memory(from: &File, to: &mut File, mut at: u64, end: u64) -> Result<()> {
+    use std::os::unix::fs::FileExt;
+    let mut buffer = vec![0u8; 1 << 20];
+    while at < end {
+        let want = (end - at).min(buffer.len() as u64) as usize;
+        let got = from.read_at(&mut buffer[..want], at).map_err(errno)?;
+        if got == 0 {
+            return Ok(());
+        }
+        to.write_all_at(&buffer[..got], at).map_err(errno)?;
+        at += got as u64;
+    }
+    Ok(())
+}
+
+/// Copies `user.*` attributes except our marks. A filesystem without them has none to lose.
+fn copy_attributes(from: impl AsFd, to: impl AsFd) -> Result<()> {
+    let mut names = vec![0u8; 64 * 1024];
+    let Ok(len) = rustix::fs::flistxattr(&from, &mut names[..]) else { return Ok(()) };
+    for name in names[..len].split(|b| *b == 0).filter(|name| is_user_attribute(name)) {
+        let Ok(name) = CString::new(name) else { continue };
+        let mut value = vec![0u8; 64 * 1024];
+        if let Ok(len) = rustix::fs::fgetxattr(&from, &name, &mut value[..]) {
+            rustix::fs::fsetxattr(&to, &name, &value[..len], XattrFlags::empty())?;
+        }
+    }
+    Ok(())
+}
+
+/// Attributes that programs in a workspace may see and set.
+pub fn is_user_attribute(name: &[u8]) -> bool {
+    name.starts_with(b"user.") && !name.starts_with(marks::PREFIX)
+}
+
+/// The errno of a failed call, for answers to the kernel.
+pub fn errno(e: std::io::Error) -> Errno {
+    e.raw_os_error().map(Errno::from_raw_os_error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,291 @@
+//! A layer as a directory on disk: creating, opening, freezing, forking, removing.
+//!
+//! ```text
+//! LAYER/
+//!   layer.json   format version, id, state, base, parents, rules
+//!   tree/        plain files, mirroring the workspace; marks in extended attributes
+//!   work/        entries being prepared; emptied at every open
+//!   links/       copies of base files with several names, by origin (see `stack`)
+//!   children/    one file per layer that stands on this one, holding its path
+//! ```
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use serde::{Deserialize, Serialize};
+
+use super::copy::MODE_BITS;
+use crate::error::LayerError;
+
+/// The newest layout this build reads and the one it writes.
+const FORMAT: u32 = 1;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LayerState {
+    Live,
+    Frozen,
+}
+
+/// One rule as it was in force at the last mount; `apply` checks against these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleRecord {
+    pub pattern: String,
+    #[serde(rename = "type")]
+    pub pattern_type: String,
+    pub level: String,
+    pub priority: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerMeta {
+    pub format: u32,
+    pub id: String,
+    pub state: LayerState,
+    /// The directory this layer's changes are relative to.
+    pub base: PathBuf,
+    /// Frozen layers below this one, nearest first.
+    #[serde(default)]
+    pub parents: Vec<PathBuf>,
+    #[serde(default)]
+    pub rules: Vec<RuleRecord>,
+}
+
+/// Reads just enough to tell a newer format from a broken file.
+#[derive(Deserialize)]
+struct FormatOnly {
+    format: u32,
+}
+
+/// An opened layer directory. A live layer is locked for as long as this value exists.
+#[derive(Debug)]
+pub struct LayerDir {
+    path: PathBuf,
+    meta: LayerMeta,
+    lock: Option<File>,
+}
+
+impl LayerDir {
+    /// Makes an empty live layer over `base` and `parents` (nearest first) at `path`.
+    pub fn create(path: &Path, base: &Path, parents: Vec<PathBuf>) -> Result<Self, LayerError> {
+        if path.symlink_metadata().is_ok() && !is_empty_dir(path)? {
+            return Err(LayerError::Exists { path: path.into() });
+        }
+        let base = base.canonicalize().map_err(|e| LayerError::io("find the base", base, e))?;
+        let mode = |path: &Path| fs::metadata(path).map(|meta| meta.mode() & MODE_BITS);
+        let shown = mode(&base).map_err(|e| LayerError::io("read", &base, e))?;
+        for sub in ["", "tree", "work", "links", "children"] {
+            make_private_dir(&path.join(sub))?;
+        }
+        // The root of the workspace looks like the root of the base.
+        let tree = path.join("tree");
+        fs::set_permissions(&tree, fs::Permissions::from_mode(shown))
+            .map_err(|e| LayerError::io("set the mode of", &tree, e))?;
+        let path = path.canonicalize().map_err(|e| LayerError::io("find", path, e))?;
+        let meta = LayerMeta {
+            format: FORMAT,
+            id: new_id(),
+            state: LayerState::Live,
+            base,
+            parents,
+            rules: Vec::new(),
+        };
+        let mut layer = Self { path, meta, lock: None };
+        layer.save()?;
+        layer.lock = Some(layer.take_lock()?);
+        Ok(layer)
+    }
+
+    /// Opens an existing layer; a live one is locked and its leftovers of a crash are removed.
+    pub fn open(path: &Path) -> Result<Self, LayerError> {
+        let mut layer = Self::inspect(path)?;
+        if layer.meta.state == LayerState::Live {
+            layer.lock = Some(layer.take_lock()?);
+            layer.clear_work()?;
+        }
+        Ok(layer)
+    }
+
+    /// Reads a layer without locking it, for looking only.
+    pub fn inspect(path: &Path) -> Result<Self, LayerError> {
+        let path = path.canonicalize().map_err(|e| match e.kind() {
+            ErrorKind::NotFound => LayerError::Missing { path: path.into() },
+            _ => LayerError::io("find", path, e),
+        })?;
+        let file = path.join("layer.json");
+        let text = fs::read(&file).map_err(|e| match e.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => {
+                LayerError::NotALayer { path: path.clone() }
+            }
+            _ => LayerError::io("read", &file, e),
+        })?;
+        let format: FormatOnly = serde_json::from_slice(&text)
+            .map_err(|source| LayerError::Damaged { path: path.clone(), source })?;
+        if format.format > FORMAT {
+            return Err(LayerError::Newer { path, found: format.format, known: FORMAT });
+        }
+        let meta = serde_json::from_slice(&text)
+            .map_err(|source| LayerError::Damaged { path: path.clone(), source })?;
+        Ok(Self { path, meta, lock: None })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn meta(&self) -> &LayerMeta {
+        &self.meta
+    }
+
+    /// A descriptor of one of the layer's own directories.
+    pub fn open_dir(&self, name: &str) -> Result<OwnedFd, LayerError> {
+        let path = self.path.join(name);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        rustix::fs::open(&path, flags, Mode::empty())
+            .map_err(|e| LayerError::io("open", &path, e.into()))
+    }
+
+    /// Remembers the rules the layer is written under.
+    pub fn record_rules(&mut self, rules: Vec<RuleRecord>) -> Result<(), LayerError> {
+        if self.meta.rules == rules {
+            return Ok(());
+        }
+        self.meta.rules = rules;
+        self.save()
+    }
+
+    /// Makes the layer unchangeable. The caller guarantees that nobody writes to it any more.
+    pub fn freeze(&mut self) -> Result<(), LayerError> {
+        if self.meta.state == LayerState::Frozen {
+            return Ok(());
+        }
+        self.meta.state = LayerState::Frozen;
+        self.save()
+    }
+
+    /// Makes a new live layer at `path` that stands on this frozen one. Nothing is copied.
+    pub fn fork(&self, path: &Path) -> Result<Self, LayerError> {
+        if self.meta.state != LayerState::Frozen {
+            return Err(LayerError::NotFrozen { path: self.path.clone() });
+        }
+        let mut parents = vec![self.path.clone()];
+        parents.extend(self.meta.parents.iter().cloned());
+        let mut child = Self::create(path, &self.meta.base, parents)?;
+        child.record_rules(self.meta.rules.clone())?;
+        let note = self.path.join("children").join(&child.meta.id);
+        write_durably(&note, child.path.as_os_str().as_encoded_bytes())?;
+        Ok(child)
+    }
+
+    /// Layers that stand on this one and still exist.
+    pub fn children(&self) -> Result<Vec<PathBuf>, LayerError> {
+        let dir = self.path.join("children");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&dir).map_err(|e| LayerError::io("read", &dir, e))? {
+            let entry = entry.map_err(|e| LayerError::io("read", &dir, e))?;
+            let bytes = fs::read(entry.path()).unwrap_or_default();
+            let path = PathBuf::from(std::ffi::OsString::from(crate::os_string(bytes)));
+            let same_id = Self::inspect(&path)
+                .is_ok_and(|child| child.meta.id.as_str() == entry.file_name().to_string_lossy());
+            if same_id {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Deletes the layer and everything in it, unless another one stands on it or it is in use.
+    pub fn remove(self) -> Result<(), LayerError> {
+        if let Some(child) = self.children()?.into_iter().next() {
+            return Err(LayerError::InUseBy { path: self.path.clone(), child });
+        }
+        let _lock = match self.lock {
+            Some(lock) => lock,
+            None => self.take_lock()?,
+        };
+        for parent in &self.meta.parents {
+            let _ = fs::remove_file(parent.join("children").join(&self.meta.id));
+        }
+        // The description goes first: what is left of a half-removed layer is not a layer.
+        let meta = self.path.join("layer.json");
+        fs::remove_file(&meta).map_err(|e| LayerError::io("remove", &meta, e))?;
+        fs::remove_dir_all(&self.path).map_err(|e| LayerError::io("remove", &self.path, e))
+    }
+
+    fn take_lock(&self) -> Result<File, LayerError> {
+        let path = self.path.join("lock");
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|e| LayerError::io("open", &path, e))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(LayerError::Busy { path: self.path.clone() })
+            }
+            Err(e) => Err(LayerError::io("lock", &path, e.into())),
+        }
+    }
+
+    fn clear_work(&self) -> Result<(), LayerError> {
+        let work = self.path.join("work");
+        let clear = || -> std::io::Result<()> {
+            if work.symlink_metadata().is_ok() {
+                fs::remove_dir_all(&work)?;
+            }
+            fs::DirBuilder::new().mode(0o700).create(&work)
+        };
+        clear().map_err(|e| LayerError::io("clear", &work, e))
+    }
+
+    fn save(&self) -> Result<(), LayerError> {
+        let mut text =
+            serde_json::to_vec_pretty(&self.meta).map_err(|source| LayerError::Damaged {
+                path: self.path.clone(),
+                source,
+            })?;
+        text.push(b'\n');
+        write_durably(&self.path.join("layer.json"), &text)
+    }
+}
+
+/// Nobody but the owner may look into a layer: the modes inside it are those of the workspace.
+fn make_private_dir(path: &Path) -> Result<(), LayerError> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(LayerError::io("create", path, e)),
+        _ => Ok(()),
+    }
+}
+
+fn is_empty_dir(path: &Path) -> Result<bool, LayerError> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(e) if e.kind() == ErrorKind::NotADirectory => Ok(false),
+        Err(e) => Err(LayerError::io("read", path, e)),
+    }
+}
+
+/// Replaces a small file so that a crash leaves the old or the new content, never half of one.
+fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), LayerError> {
+    let temporary = path.with_extension("new");
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(|e| LayerError::io("write", path, e))
+}
+
+fn new_id() -> String {
+    let mut bytes = [0u8; 8];
+    // The kernel's generator does not fail once the system has started.
+    let _ = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
+    format!("ly_{}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>())
+}

@@ -1,0 +1,167 @@
+//! What a layer says about its lower layers, kept out of band in extended attributes.
+//!
+//! | mark | on | meaning |
+//! |---|---|---|
+//! | `whiteout` | an empty regular file with mode 0 | this name is deleted; the value is the [`Stamp`] of what it hid |
+//! | `lower` | a directory | `.`: merges with the same name below; a path: merges with that directory below; none: merges with nothing |
+//! | `origin` | a regular file | the [`Stamp`] of the lower file it was copied from |
+//!
+//! Every mark is set before the one rename that publishes the entry, so a layer is whole after a
+//! crash at any moment. No file name is reserved, and nothing inside a sandbox can set a mark: the
+//! guard refuses the whole attribute prefix. A whiteout is a regular file rather than a character
+//! device 0/0 because overlayfs, the root of most containers, refuses to create those.
+//!
+//! A directory without a mark merges with nothing. So the common `mkdir` is one system call, a
+//! directory made where another was deleted never shows the old entries, and a directory that
+//! appears later under an in-place base does not leak into one the sandbox made.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{FileType, Stat, XattrFlags};
+use rustix::io::{Errno, Result};
+use ringfence_policy::WorkspacePath;
+use ringfence_sys::files::getxattr_at;
+
+/// Attributes with this prefix belong to the layer format and are invisible inside a sandbox.
+pub const PREFIX: &[u8] = b"user.ringfence.";
+
+const WHITEOUT: &CStr = c"user.ringfence.whiteout";
+const LOWER: &CStr = c"user.ringfence.lower";
+const ORIGIN: &CStr = c"user.ringfence.origin";
+
+/// What a lower file was when the layer copied or deleted it: the middle of a three-way apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    pub dev: u64,
+    pub ino: u64,
+    pub size: u64,
+    pub mtime: (i64, u32),
+    pub ctime: (i64, u32),
+    pub mode: u32,
+    /// Hash of the content where the copy had to read it anyway.
+    pub hash: Option<blake3::Hash>,
+}
+
+impl Stamp {
+    pub fn of(stat: &Stat) -> Self {
+        Self {
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            size: stat.st_size as u64,
+            mtime: (stat.st_mtime, stat.st_mtime_nsec as u32),
+            ctime: (stat.st_ctime, stat.st_ctime_nsec as u32),
+            mode: stat.st_mode,
+            hash: None,
+        }
+    }
+
+    /// Whether `stat` is still the very file that was stamped, untouched since.
+    pub fn is_unchanged(&self, stat: &Stat) -> bool {
+        let now = Self::of(stat);
+        (now.ino, now.size, now.mtime, now.ctime) == (self.ino, self.size, self.mtime, self.ctime)
+    }
+
+    fn encode(&self) -> String {
+        let hash = self.hash.map(|h| h.to_hex().to_string()).unwrap_or_else(|| "-".into());
+        format!(
+            "1 {} {} {} {} {} {} {} {} {hash}",
+            self.dev,
+            self.ino,
+            self.size,
+            self.mtime.0,
+            self.mtime.1,
+            self.ctime.0,
+            self.ctime.1,
+            self.mode
+        )
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(bytes).ok()?.split(' ');
+        if words.next()? != "1" {
+            return None;
+        }
+        Some(Self {
+            dev: words.next()?.parse().ok()?,
+            ino: words.next()?.parse().ok()?,
+            size: words.next()?.parse().ok()?,
+            mtime: (words.next()?.parse().ok()?, words.next()?.parse().ok()?),
+            ctime: (words.next()?.parse().ok()?, words.next()?.parse().ok()?),
+            mode: words.next()?.parse().ok()?,
+            hash: words.next().and_then(|h| blake3::Hash::from_hex(h).ok()),
+        })
+    }
+}
+
+/// How a directory of a layer continues in the layers below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lower {
+    /// Not at all: everything in it was made in this layer.
+    Nothing,
+    /// With the directory of the same name.
+    SameName,
+    /// With the directory that the layers below show at this path.
+    At(WorkspacePath),
+}
+
+/// Whether an entry of a delta layer deletes the name below it.
+///
+/// The cheap test comes first: only an empty file with mode 0 is asked for the attribute.
+pub fn is_whiteout(dir: impl AsFd, name: &[u8], stat: &Stat) -> bool {
+    let candidate = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && stat.st_size == 0
+        && stat.st_mode & 0o7777 == 0;
+    candidate && getxattr_at(dir, name, WHITEOUT, &mut [0u8; 256]).is_ok()
+}
+
+/// The stamp a whiteout or a copied file carries, if any.
+pub fn read_stamp(dir: impl AsFd, name: &[u8]) -> Option<Stamp> {
+    let dir = dir.as_fd();
+    read(dir, name, ORIGIN).or_else(|| read(dir, name, WHITEOUT)).and_then(|v| Stamp::decode(&v))
+}
+
+fn read(dir: BorrowedFd<'_>, name: &[u8], attr: &CStr) -> Option<Vec<u8>> {
+    let mut buf = [0u8; 256];
+    let len = getxattr_at(dir, name, attr, &mut buf).ok()?;
+    Some(buf[..len].to_vec())
+}
+
+/// Turns the open, empty, mode 0 file `fd` into a whiteout of what `stamp` describes.
+pub fn set_whiteout(fd: impl AsFd, stamp: Option<&Stamp>) -> Result<()> {
+    let value = stamp.map(Stamp::encode).unwrap_or_else(|| "1".into());
+    rustix::fs::fsetxattr(fd, WHITEOUT, value.as_bytes(), XattrFlags::empty())
+}
+
+pub fn set_origin(fd: impl AsFd, stamp: &Stamp) -> Result<()> {
+    rustix::fs::fsetxattr(fd, ORIGIN, stamp.encode().as_bytes(), XattrFlags::empty())
+}
+
+pub fn set_lower(fd: impl AsFd, lower: &Lower) -> Result<()> {
+    match lower {
+        Lower::Nothing => match rustix::fs::fremovexattr(fd, LOWER) {
+            Err(Errno::NODATA) => Ok(()),
+            other => other,
+        },
+        Lower::SameName => rustix::fs::fsetxattr(fd, LOWER, b".", XattrFlags::empty()),
+        Lower::At(path) => rustix::fs::fsetxattr(fd, LOWER, path.as_bytes(), XattrFlags::empty()),
+    }
+}
+
+/// Reads the mark of the directory `name` in `dir`. A damaged mark merges with nothing: that can
+/// hide files of a lower layer, and never show one that should be hidden.
+pub fn read_lower(dir: impl AsFd, name: &[u8]) -> Lower {
+    let mut buf = vec![0u8; 4096];
+    let Ok(len) = getxattr_at(dir, name, LOWER, &mut buf) else {
+        return Lower::Nothing;
+    };
+    match &buf[..len] {
+        b"." => Lower::SameName,
+        path => WorkspacePath::parse(path).map(Lower::At).unwrap_or(Lower::Nothing),
+    }
+}
+
+/// Whether the open directory `dir` continues in the layers below its own.
+pub fn continues_below(dir: impl AsFd) -> bool {
+    rustix::fs::fgetxattr(dir, LOWER, &mut [0u8; 4096][..]).is_ok()
+}

@@ -1,0 +1,413 @@
+//! The stack of layers as one tree: how a name is found and a directory listed.
+//!
+//! A merged directory is a list of [`Part`]s, one per layer that contributes to it, uppermost
+//! first. Everything is reached from a part's descriptor by one component, without following
+//! symlinks; no path string of the host is ever walked again after the stack was opened.
+
+use std::collections::{HashMap, HashSet};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
+
+use ringfence_policy::WorkspacePath;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
+use rustix::io::{Errno, Result};
+
+use super::marks::{self, Lower};
+use super::mask::MaskDir;
+
+/// Position of a layer counted from the bottom, so that it stays the same when layers are added
+/// on top. The base is 0.
+pub type LayerIndex = u16;
+pub const BASE: LayerIndex = 0;
+
+/// One layer's contribution to a directory. Opened at first use: listing a tree with attributes
+/// meets many directories that nobody enters.
+#[derive(Debug)]
+pub struct Part {
+    pub layer: LayerIndex,
+    fd: OnceLock<OwnedFd>,
+    place: Option<(Arc<Part>, Box<[u8]>)>,
+    is_root: bool,
+    mask: OnceLock<Option<Arc<MaskDir>>>,
+}
+
+impl Part {
+    pub fn root(layer: LayerIndex, fd: OwnedFd, mask: Option<Arc<MaskDir>>) -> Arc<Self> {
+        Arc::new(Self {
+            layer,
+            fd: OnceLock::from(fd),
+            place: None,
+            is_root: true,
+            mask: OnceLock::from(mask),
+        })
+    }
+
+    /// The directory `name` of `parent`, to be opened when needed. Only for layers in which names
+    /// do not move; the live layer uses [`Part::opened`].
+    pub fn below(parent: &Arc<Part>, name: &[u8]) -> Arc<Self> {
+        Arc::new(Self {
+            layer: parent.layer,
+            fd: OnceLock::new(),
+            place: Some((parent.clone(), name.into())),
+            is_root: false,
+            mask: OnceLock::new(),
+        })
+    }
+
+    pub fn opened(parent: &Arc<Part>, name: &[u8]) -> Result<Arc<Self>> {
+        let fd = open_dir(parent.fd()?, name)?;
+        Ok(Arc::new(Self {
+            layer: parent.layer,
+            fd: OnceLock::from(fd),
+            place: None,
+            is_root: false,
+            mask: OnceLock::from(None),
+        }))
+    }
+
+    pub fn fd(&self) -> Result<BorrowedFd<'_>> {
+        if let Some(fd) = self.fd.get() {
+            return Ok(fd.as_fd());
+        }
+        let Some((parent, name)) = &self.place else { return Err(Errno::BADF) };
+        let fd = open_dir(parent.fd()?, name)?;
+        Ok(self.fd.get_or_init(|| fd).as_fd())
+    }
+
+    /// The mask that applies to entries of this part; only the base has one.
+    fn mask(&self) -> Option<&Arc<MaskDir>> {
+        let made = self.mask.get_or_init(|| {
+            let (parent, name) = self.place.as_ref()?;
+            let above = parent.mask()?;
+            Some(above.enter(name, self.fd().ok()?))
+        });
+        made.as_ref()
+    }
+
+    fn is_masked(&self, name: &[u8], kind: FileType) -> bool {
+        self.layer == BASE
+            && self.mask().is_some_and(|mask| mask.hides(name, kind == FileType::Directory))
+    }
+
+    /// Only a delta's directory that continues below can hold whiteouts; the others are spared a
+    /// look at each of their files. (It may be the last part all the same: in a base used in place
+    /// the directory below can disappear.)
+    fn holds_whiteouts(&self) -> Result<bool> {
+        Ok(self.layer != BASE && (self.is_root || marks::continues_below(self.fd()?)))
+    }
+
+    /// Attributes of the entry `name`, or nothing if this part does not have it.
+    pub fn stat(&self, name: &[u8]) -> Result<Option<Stat>> {
+        match statat(self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// Opens a directory without following a symlink. Where it may only be searched and not read
+/// (an unprivileged server), a search-only descriptor still serves lookups.
+fn open_dir(parent: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(parent, name, flags | OFlags::RDONLY, Mode::empty()) {
+        Err(Errno::ACCESS) => openat(parent, name, flags | OFlags::PATH, Mode::empty()),
+        other => other,
+    }
+}
+
+/// Where a name that is not a directory was found.
+#[derive(Debug, Clone)]
+pub struct Leaf {
+    pub part: Arc<Part>,
+    pub name: Box<[u8]>,
+    pub stat: Stat,
+}
+
+/// A directory found by name, with every layer that contributes to it.
+#[derive(Debug, Clone)]
+pub struct Merged {
+    pub parts: Vec<Arc<Part>>,
+    /// Attributes of the uppermost part: the ones to show.
+    pub stat: Stat,
+    /// Device and inode of the lowest part. It stays the same when the directory is copied up, so
+    /// it is the directory's identity.
+    pub identity: (u64, u64),
+    /// Set if the live part says that it continues at another path below.
+    pub redirect: Option<WorkspacePath>,
+    /// Every path by which this directory was known in some layer below, because it was renamed.
+    pub origins: Vec<WorkspacePath>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Found {
+    Absent,
+    Leaf(Leaf),
+    Dir(Merged),
+}
+
+/// One entry of a merged listing.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    pub name: Box<[u8]>,
+    pub kind: FileType,
+    pub ino: u64,
+    /// Index into the parts of the directory: the uppermost one that has the name.
+    pub part: usize,
+}
+
+/// Roots of all layers, uppermost first.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    roots: Vec<Arc<Part>>,
+}
+
+impl Stack {
+    pub fn new(roots: Vec<Arc<Part>>) -> Self {
+        Self { roots }
+    }
+
+    pub fn roots(&self) -> &[Arc<Part>] {
+        &self.roots
+    }
+
+    /// The layers below `layer`.
+    fn roots_below(&self, layer: LayerIndex) -> &[Arc<Part>] {
+        let first = self.roots.iter().position(|r| r.layer < layer).unwrap_or(self.roots.len());
+        &self.roots[first..]
+    }
+
+    /// Puts a new layer on top.
+    pub fn push(&mut self, root: Arc<Part>) {
+        self.roots.insert(0, root);
+    }
+
+    pub fn root(&self) -> Result<Merged> {
+        let top = self.roots.first().ok_or(Errno::NOENT)?;
+        let stat = fstat(top.fd()?)?;
+        let identity = identity_of(&self.roots)?;
+        Ok(Merged { parts: self.roots.clone(), stat, identity, redirect: None, origins: vec![] })
+    }
+
+    /// Finds `name` in the directory made of `parts`.
+    pub fn find(&self, parts: &[Arc<Part>], name: &[u8]) -> Result<Found> {
+        for (index, part) in parts.iter().enumerate() {
+            let Some(stat) = part.stat(name)? else { continue };
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            if self.hides_below(part, name, &stat, kind)? {
+                return Ok(Found::Absent);
+            }
+            if kind == FileType::Directory {
+                return self.merge(parts, index, name, stat).map(Found::Dir);
+            }
+            return Ok(Found::Leaf(Leaf { part: part.clone(), name: name.into(), stat }));
+        }
+        Ok(Found::Absent)
+    }
+
+    /// Whether an entry says that its name does not exist here or below.
+    fn hides_below(&self, part: &Part, name: &[u8], stat: &Stat, kind: FileType) -> Result<bool> {
+        if part.layer == BASE {
+            return Ok(part.is_masked(name, kind));
+        }
+        Ok(marks::is_whiteout(part.fd()?, name, stat))
+    }
+
+    /// Collects the parts of the directory `name`, first seen in `parts[first]`.
+    fn merge(
+        &self,
+        parts: &[Arc<Part>],
+        first: usize,
+        name: &[u8],
+        stat: Stat,
+    ) -> Result<Merged> {
+        let mut merged = Merged {
+            parts: Vec::with_capacity(2),
+            stat,
+            identity: (stat.st_dev, stat.st_ino),
+            redirect: None,
+            origins: vec![],
+        };
+        for (index, part) in parts.iter().enumerate().skip(first) {
+            if index > first {
+                let Some(stat) = part.stat(name)? else { continue };
+                let kind = FileType::from_raw_mode(stat.st_mode);
+                if kind != FileType::Directory || self.hides_below(part, name, &stat, kind)? {
+                    break;
+                }
+                merged.identity = (stat.st_dev, stat.st_ino);
+            }
+            merged.parts.push(self.part_of(part, name)?);
+            match self.lower_of(part, name)? {
+                Lower::SameName => continue,
+                Lower::Nothing => break,
+                Lower::At(path) => {
+                    let live = self.roots.first().is_some_and(|top| top.layer == part.layer);
+                    self.continue_at(&mut merged, part.layer, path, live)?;
+                    break;
+                }
+            }
+        }
+        Ok(merged)
+    }
+
+    fn part_of(&self, parent: &Arc<Part>, name: &[u8]) -> Result<Arc<Part>> {
+        let live = self.roots.first().is_some_and(|top| top.layer == parent.layer);
+        if live && parent.layer != BASE {
+            return Part::opened(parent, name);
+        }
+        Ok(Part::below(parent, name))
+    }
+
+    /// The base is plain files: its attributes are data, never marks.
+    fn lower_of(&self, part: &Part, name: &[u8]) -> Result<Lower> {
+        if part.layer == BASE {
+            return Ok(Lower::Nothing);
+        }
+        Ok(marks::read_lower(part.fd()?, name))
+    }
+
+    fn continue_at(
+        &self,
+        merged: &mut Merged,
+        layer: LayerIndex,
+        path: WorkspacePath,
+        live: bool,
+    ) -> Result<()> {
+        if let Found::Dir(lower) = self.resolve_below(layer, &path)? {
+            merged.parts.extend(lower.parts);
+            merged.identity = lower.identity;
+            merged.origins.extend(lower.origins);
+        }
+        merged.origins.push(path.clone());
+        if live {
+            merged.redirect = Some(path);
+        }
+        Ok(())
+    }
+
+    /// The origins of a directory that continues at `path` below `layer`.
+    pub fn origins_below(
+        &self,
+        layer: LayerIndex,
+        path: &WorkspacePath,
+    ) -> Result<Vec<WorkspacePath>> {
+        let mut origins = match self.resolve_below(layer, path)? {
+            Found::Dir(lower) => lower.origins,
+            _ => vec![],
+        };
+        origins.push(path.clone());
+        Ok(origins)
+    }
+
+    /// What the layers below `layer` show at `path`.
+    fn resolve_below(&self, layer: LayerIndex, path: &WorkspacePath) -> Result<Found> {
+        let below = self.roots_below(layer);
+        let Some(top) = below.first() else { return Ok(Found::Absent) };
+        let stat = fstat(top.fd()?)?;
+        let mut here = Merged {
+            parts: below.to_vec(),
+            stat,
+            identity: identity_of(below)?,
+            redirect: None,
+            origins: vec![],
+        };
+        for name in path.components() {
+            let above = std::mem::take(&mut here.origins);
+            match self.find(&here.parts, name)? {
+                Found::Dir(mut next) => {
+                    next.origins.extend(above.iter().map(|o| o.join(name)));
+                    here = next;
+                }
+                _ => return Ok(Found::Absent),
+            }
+        }
+        Ok(Found::Dir(here))
+    }
+
+    /// What the whole stack shows at `path`. For the owner's calls; the mounted tree walks nodes.
+    pub fn resolve(&self, path: &WorkspacePath) -> Result<Found> {
+        let mut here = self.root()?;
+        let mut names = path.components().peekable();
+        while let Some(name) = names.next() {
+            match self.find(&here.parts, name)? {
+                Found::Dir(next) => here = next,
+                leaf if names.peek().is_none() => return Ok(leaf),
+                _ => return Ok(Found::Absent),
+            }
+        }
+        Ok(Found::Dir(here))
+    }
+
+    /// Lists the directory made of `parts`, in no particular order, without `.` and `..`.
+    pub fn list(&self, parts: &[Arc<Part>]) -> Result<Vec<Listed>> {
+        let mut seen: HashSet<Box<[u8]>> = HashSet::new();
+        let mut listed = Vec::new();
+        for (index, part) in parts.iter().enumerate() {
+            let last = index + 1 == parts.len();
+            let holds_whiteouts = part.holds_whiteouts()?;
+            read_names(part.fd()?, |name, kind, ino| {
+                if seen.contains(name) {
+                    return Ok(());
+                }
+                let Some(kind) = known_kind(part, name, kind)? else { return Ok(()) };
+                let whiteout = holds_whiteouts && is_whiteout_entry(part, name, kind)?;
+                if !last {
+                    seen.insert(name.into());
+                }
+                if !whiteout && !part.is_masked(name, kind) {
+                    listed.push(Listed { name: name.into(), kind, ino, part: index });
+                }
+                Ok(())
+            })?;
+        }
+        Ok(listed)
+    }
+}
+
+fn is_whiteout_entry(part: &Part, name: &[u8], kind: FileType) -> Result<bool> {
+    if kind != FileType::RegularFile {
+        return Ok(false);
+    }
+    let fd = part.fd()?;
+    Ok(part.stat(name)?.is_some_and(|stat| marks::is_whiteout(fd, name, &stat)))
+}
+
+fn known_kind(part: &Part, name: &[u8], kind: FileType) -> Result<Option<FileType>> {
+    if kind != FileType::Unknown {
+        return Ok(Some(kind));
+    }
+    Ok(part.stat(name)?.map(|stat| FileType::from_raw_mode(stat.st_mode)))
+}
+
+fn identity_of(parts: &[Arc<Part>]) -> Result<(u64, u64)> {
+    let lowest = parts.last().ok_or(Errno::NOENT)?;
+    let stat = fstat(lowest.fd()?)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
+/// Calls `each` for the entries of a directory, on a descriptor of its own so that concurrent
+/// listings do not share a position.
+fn read_names(
+    dir: BorrowedFd<'_>,
+    mut each: impl FnMut(&[u8], FileType, u64) -> Result<()>,
+) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let own = openat(dir, c".", flags, Mode::empty())?;
+    let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];
+    let mut entries = RawDir::new(own, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            each(name, entry.file_type(), entry.ino())?;
+        }
+    }
+    Ok(())
+}
+
+/// Listings by name, for walks that compare two trees.
+pub fn by_name(listed: Vec<Listed>) -> HashMap<Box<[u8]>, Listed> {
+    listed.into_iter().map(|entry| (entry.name.clone(), entry)).collect()
+}

@@ -1,0 +1,423 @@
+//! A mounted workspace: checks, layers, guard, session, and telling the kernel what changed.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+use ringfence_policy::{Level, Policy, Rule};
+use ringfence_sys::probe::FuseDevice;
+use rustix::fs::{CWD, Mode, OFlags};
+
+use crate::error::{LayerError, MountError};
+use crate::events::EventSink;
+use crate::fuse::Adapter;
+use crate::guard::{Guard, Owner};
+use crate::layers::copy::Work;
+use crate::layers::format::{LayerDir, LayerState, RuleRecord};
+use crate::layers::mask::{MaskDir, MaskOptions};
+use crate::layers::stack::{BASE, LayerIndex, Part, Stack};
+use crate::mountpoint;
+use crate::tree::{Live, NodeId, Tree};
+use crate::watch::{BaseEvent, Watch};
+
+/// What to mount and how.
+#[derive(Debug, Clone)]
+pub struct MountOptions {
+    pub base: PathBuf,
+    /// The base is somebody's directory that may change: watch it. A stored codebase does not.
+    pub base_in_place: bool,
+    /// Where changes go; made if it does not exist.
+    pub layer: PathBuf,
+    pub mountpoint: PathBuf,
+    pub mask: MaskOptions,
+    pub owner: Owner,
+    /// Let the kernel read and write files directly where it can.
+    pub passthrough: bool,
+}
+
+/// The kernel's side of a mount, for telling it what to forget.
+#[derive(Debug, Default)]
+pub struct Kernel {
+    connection: OnceLock<(Notifier, OwnedFd)>,
+}
+
+impl Kernel {
+    /// Every name is looked up again at its next use. Says whether the kernel knows how.
+    pub(crate) fn forget_names(&self) -> bool {
+        let connection = self.connection.get();
+        connection.is_some_and(|(_, fd)| ringfence_sys::files::bump_fuse_epoch(fd).is_ok())
+    }
+
+    fn forget_name(&self, dir: NodeId, name: &[u8]) {
+        if let Some((notifier, _)) = self.connection.get() {
+            let name = std::os::unix::ffi::OsStrExt::from_bytes(name);
+            let _ = notifier.inval_entry(INodeNo(dir.0), name);
+        }
+    }
+
+    /// Attributes and cached content (of a directory: its listing) are read again.
+    fn forget_content(&self, id: NodeId) {
+        if let Some((notifier, _)) = self.connection.get() {
+            let _ = notifier.inval_inode(INodeNo(id.0), 0, 0);
+        }
+    }
+}
+
+/// A workspace that is mounted. Dropping it unmounts.
+#[derive(Debug)]
+pub struct Mounted {
+    guard: Arc<Guard>,
+    kernel: Arc<Kernel>,
+    mountpoint: PathBuf,
+    layer: LayerDir,
+    session: Option<JoinHandle<io::Result<()>>>,
+    watch: Option<(Arc<Watch>, JoinHandle<()>)>,
+    gone: Arc<AtomicBool>,
+}
+
+/// Mounts a workspace. Everything is checked before anything is made.
+pub fn mount(
+    options: &MountOptions,
+    policy: Arc<Policy>,
+    events: EventSink,
+    on_end: impl FnOnce() + Send + 'static,
+) -> Result<Mounted, MountError> {
+    let device = ringfence_sys::probe::fuse_device();
+    if let Some(advice) = device.advice().filter(|_| device == FuseDevice::Missing) {
+        return Err(MountError::NoFuse { advice });
+    }
+    let base = check_base(&options.base)?;
+    let mountpoint = mountpoint::prepare(&options.mountpoint)?;
+    check_apart(&base, &options.layer, &mountpoint)?;
+    let base_fd = open_base(&base)?;
+    let mask = MaskDir::root(&options.mask, &base_fd)?;
+    let mut layer = open_layer(options, &base)?;
+    layer.record_rules(policy.rules().iter().map(record).collect())?;
+    let depth = stack_depth(options, &base, layer.path());
+    let (tree, watch) = build_tree(options, base_fd, mask, &layer, depth > 0)?;
+    let guard = Arc::new(Guard::new(tree, policy, events, options.owner));
+    start(guard, layer, mountpoint, depth, watch, on_end)
+}
+
+fn start(
+    guard: Arc<Guard>,
+    layer: LayerDir,
+    mountpoint: PathBuf,
+    stack_depth: u32,
+    watch: Option<Arc<Watch>>,
+    on_end: impl FnOnce() + Send + 'static,
+) -> Result<Mounted, MountError> {
+    let kernel = Arc::new(Kernel::default());
+    let adapter = Adapter {
+        guard: guard.clone(),
+        stack_depth,
+        kernel: kernel.clone(),
+    };
+    let session = Session::new(adapter, &mountpoint, &session_config())
+        .map_err(|e| explain_mount_failure(&mountpoint, e))?;
+    let device = rustix::io::fcntl_dupfd_cloexec(session.as_fd(), 3)
+        .map_err(|e| MountError::io("keep the connection of", &mountpoint, e.into()))?;
+    let _ = kernel.connection.set((session.notifier(), device));
+    let gone = Arc::new(AtomicBool::new(false));
+    let ended = gone.clone();
+    let session = std::thread::Builder::new()
+        .name("session".into())
+        .spawn(move || {
+            let result = session.run();
+            ended.store(true, Ordering::Release);
+            on_end();
+            result
+        })
+        .map_err(|e| MountError::io("serve", &mountpoint, e))?;
+    let watch = watch.map(|watch| follow_base(watch, guard.clone(), kernel.clone()));
+    Ok(Mounted { guard, kernel, mountpoint, layer, session: Some(session), watch, gone })
+}
+
+/// As root any user may enter, since the sandbox runs as another one; modes are checked by the
+/// kernel against the owner that files are shown with.
+fn session_config() -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("ringfence".into()),
+        MountOption::Subtype("ringfence".into()),
+        MountOption::DefaultPermissions,
+        MountOption::NoDev,
+        MountOption::NoSuid,
+    ];
+    if rustix::process::geteuid().is_root() {
+        config.acl = SessionACL::All;
+    }
+    config.n_threads = Some(2);
+    config.clone_fd = true;
+    config
+}
+
+fn explain_mount_failure(mountpoint: &Path, e: io::Error) -> MountError {
+    match ringfence_sys::probe::fuse_device().advice() {
+        Some(advice) => MountError::NoFuse { advice },
+        None => MountError::io("mount", mountpoint, e),
+    }
+}
+
+impl Mounted {
+    pub fn guard(&self) -> &Arc<Guard> {
+        &self.guard
+    }
+
+    pub fn layer(&self) -> &LayerDir {
+        &self.layer
+    }
+
+    pub fn mountpoint(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// Whether somebody else has unmounted it.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    /// New opens are decided by `policy` as soon as this returns; open files keep what they have.
+    pub fn set_policy(&mut self, policy: Arc<Policy>) -> Result<(), LayerError> {
+        self.layer.record_rules(policy.rules().iter().map(record).collect())?;
+        self.guard.set_policy(policy);
+        let tree = self.guard.tree();
+        let at_once = self.kernel.forget_names();
+        for (id, names) in tree.known_directories() {
+            self.kernel.forget_content(id);
+            if !at_once {
+                names.iter().for_each(|name| self.kernel.forget_name(id, name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Unmounts. Programs that still hold files open get errors from then on.
+    pub fn unmount(mut self) -> Result<(), MountError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), MountError> {
+        let Some(session) = self.session.take() else { return Ok(()) };
+        if !self.is_gone() {
+            mountpoint::detach(&self.mountpoint)?;
+        }
+        if let Some((watch, thread)) = self.watch.take() {
+            watch.stop();
+            let _ = thread.join();
+        }
+        // With files still open the session lives on until they are closed; it is not waited for.
+        for _ in 0..200 {
+            if session.is_finished() {
+                let _ = session.join();
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Tells the kernel what changed in the base, but nothing about what programs may not see.
+fn follow_base(
+    watch: Arc<Watch>,
+    guard: Arc<Guard>,
+    kernel: Arc<Kernel>,
+) -> (Arc<Watch>, JoinHandle<()>) {
+    let events = watch.clone();
+    let thread = std::thread::spawn(move || {
+        events.run(|event| match event {
+            BaseEvent::Name { dir, name } => {
+                guard.tree().forget_listing(dir);
+                if guard.is_visible(dir, &name) {
+                    kernel.forget_name(dir, &name);
+                    kernel.forget_content(dir);
+                }
+            }
+            BaseEvent::Content { dir, name } => {
+                if let Some(node) = guard.tree().known_child(dir, &name) {
+                    guard.tree().content_changed_outside(node.id);
+                    kernel.forget_content(node.id);
+                }
+            }
+            BaseEvent::Directory { dir } => kernel.forget_content(dir),
+            BaseEvent::Overflow => {
+                kernel.forget_names();
+                for (id, _) in guard.tree().known_directories() {
+                    guard.tree().forget_listing(id);
+                    kernel.forget_content(id);
+                }
+            }
+        });
+    });
+    (watch, thread)
+}
+
+fn check_base(base: &Path) -> Result<PathBuf, MountError> {
+    let path = base.canonicalize().map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => MountError::BaseMissing { path: base.into() },
+        io::ErrorKind::NotADirectory => MountError::BaseNotADirectory { path: base.into() },
+        _ => MountError::io("find base", base, e),
+    })?;
+    match fs::metadata(&path) {
+        Ok(meta) if meta.is_dir() => Ok(path),
+        Ok(_) => Err(MountError::BaseNotADirectory { path: base.into() }),
+        Err(e) => Err(MountError::io("read base", base, e)),
+    }
+}
+
+/// None of the three may contain another: the workspace would show its own layer, or itself.
+fn check_apart(base: &Path, layer: &Path, mountpoint: &Path) -> Result<(), MountError> {
+    let layer = resolve_future(layer);
+    let inside = |what: &'static str, other: &Path| MountError::MountpointInside {
+        mountpoint: mountpoint.into(),
+        what,
+        other: other.into(),
+    };
+    if mountpoint.starts_with(base) {
+        return Err(inside("the base", base));
+    }
+    if mountpoint.starts_with(&layer) {
+        return Err(inside("the layer", &layer));
+    }
+    if layer.starts_with(base) || base.starts_with(&layer) {
+        return Err(MountError::LayerInsideBase { layer, base: base.into() });
+    }
+    if layer.starts_with(mountpoint) || base.starts_with(mountpoint) {
+        return Err(MountError::MountpointBusy { path: mountpoint.into() });
+    }
+    Ok(())
+}
+
+/// The path a directory will have once it is made.
+fn resolve_future(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let mut existing = absolute.as_path();
+    let mut rest = Vec::new();
+    loop {
+        if let Ok(found) = existing.canonicalize() {
+            return rest.iter().rev().fold(found, |path, name| path.join(name));
+        }
+        match (existing.parent(), existing.file_name()) {
+            (Some(parent), Some(name)) => {
+                rest.push(name.to_owned());
+                existing = parent;
+            }
+            _ => return absolute,
+        }
+    }
+}
+
+/// Behind a read-only mount where that is possible; an unprivileged server has no passthrough, and
+/// opens lower files for reading only.
+fn open_base(base: &Path) -> Result<OwnedFd, MountError> {
+    if let Ok(clone) = ringfence_sys::mounts::readonly_clone(base) {
+        return Ok(clone);
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, base, flags, Mode::empty())
+        .map_err(|e| MountError::io("open base", base, e.into()))
+}
+
+fn open_layer(options: &MountOptions, base: &Path) -> Result<LayerDir, MountError> {
+    let layer = match LayerDir::open(&options.layer) {
+        Err(LayerError::Missing { .. }) => LayerDir::create(&options.layer, base, vec![])?,
+        Err(LayerError::NotALayer { path }) if is_empty_dir(&path) => {
+            LayerDir::create(&options.layer, base, vec![])?
+        }
+        other => other?,
+    };
+    let path = layer.path().to_path_buf();
+    if layer.meta().state == LayerState::Frozen {
+        return Err(LayerError::Frozen { path }.into());
+    }
+    if layer.meta().base != base {
+        let recorded = layer.meta().base.clone();
+        return Err(LayerError::OtherBase { path, recorded, given: base.into() }.into());
+    }
+    Ok(layer)
+}
+
+fn is_empty_dir(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+/// Passthrough to files on overlayfs needs one more level than to ordinary ones.
+fn stack_depth(options: &MountOptions, base: &Path, layer: &Path) -> u32 {
+    if !options.passthrough {
+        return 0;
+    }
+    let stacked = [base, layer].iter().any(|path| ringfence_sys::probe::is_on_overlayfs(path));
+    1 + u32::from(stacked)
+}
+
+fn build_tree(
+    options: &MountOptions,
+    base: OwnedFd,
+    mask: Option<Arc<MaskDir>>,
+    layer: &LayerDir,
+    passthrough: bool,
+) -> Result<(Tree, Option<Arc<Watch>>), MountError> {
+    let (stack, links) = open_stack(base, mask, layer)?;
+    let live = Live {
+        layer: layer.meta().parents.len() as LayerIndex + 1,
+        work: Work::new(layer.open_dir("work")?),
+        links,
+    };
+    let watch = match options.base_in_place {
+        true => Some(Watch::new().map_err(|e| MountError::io("watch", &options.base, e))?),
+        false => None,
+    };
+    let tree = Tree::new(stack, live, passthrough, watch.clone())
+        .map_err(|e| MountError::io("read", &options.base, e.into()))?;
+    Ok((tree, watch))
+}
+
+/// All layers of a workspace, uppermost first, and where each keeps its link copies.
+pub(crate) fn open_stack(
+    base: OwnedFd,
+    mask: Option<Arc<MaskDir>>,
+    layer: &LayerDir,
+) -> Result<(Stack, Vec<Arc<Part>>), LayerError> {
+    let parents = &layer.meta().parents;
+    let mut roots = vec![Part::root(parents.len() as u16 + 1, layer.open_dir("tree")?, None)];
+    let mut links = vec![Part::root(parents.len() as u16 + 1, layer.open_dir("links")?, None)];
+    for (above, path) in parents.iter().enumerate() {
+        let index = (parents.len() - above) as LayerIndex;
+        let frozen = LayerDir::inspect(path)?;
+        roots.push(Part::root(index, frozen.open_dir("tree")?, None));
+        links.push(Part::root(index, frozen.open_dir("links")?, None));
+    }
+    roots.push(Part::root(BASE, base, mask));
+    Ok((Stack::new(roots), links))
+}
+
+fn record(rule: &Rule) -> RuleRecord {
+    RuleRecord {
+        pattern: rule.pattern.clone(),
+        pattern_type: rule.pattern_type.as_str().into(),
+        level: rule.level.as_str().into(),
+        priority: rule.priority,
+    }
+}
+
+impl Guard {
+    /// Whether programs may know that `name` is or is not in this directory.
+    pub(crate) fn is_visible(&self, dir: NodeId, name: &[u8]) -> bool {
+        let paths = self.tree().paths_below(dir, name);
+        let policy = self.policy();
+        crate::levels::lowest(&policy, &paths) > Level::None
+            || crate::levels::may_show(&policy, &paths)
+    }
+}

@@ -1,0 +1,266 @@
+//! The layered tree as the kernel sees it: nodes, lookups and every file operation, without policy.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `node`, `table` | what a FUSE inode stands for; numbers and names |
+//! | `listing` | reading directories |
+//! | `upper` | copying to the live layer |
+//! | `entries`, `rename` | making, removing and moving names |
+//! | `files` | open, read, write and the rest of a file's life |
+//! | `attributes` | stat, chmod, times, extended attributes |
+//! | `snapshot` | freezing the live layer under a running mount |
+//!
+//! Locks, in the order they are taken: `state` (shared by every operation, exclusive for a
+//! snapshot), `copying` (one directory copied up at a time), a node's own locks, `table`.
+//! The kernel already serialises changes within one directory.
+
+mod attributes;
+mod entries;
+mod files;
+mod listing;
+mod node;
+mod rename;
+mod snapshot;
+mod table;
+mod upper;
+
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use ringfence_policy::WorkspacePath;
+use rustix::fs::FileType;
+use rustix::io::{Errno, Result};
+
+use crate::layers::copy::Work;
+use crate::layers::marks;
+use crate::layers::stack::{BASE, Found, LayerIndex, Leaf, Merged, Part, Stack};
+use crate::watch::Watch;
+
+pub use attributes::{Attr, SetAttr, Time};
+pub use files::{Backer, Handle, NoBacking, OpenFor, Opened};
+pub use listing::Listing;
+pub use node::{Backing, Node, NodeId};
+pub use rename::RenameMode;
+
+use node::{Merge, Place};
+use table::{Key, Table};
+
+/// The top of the stack, where changes go.
+#[derive(Debug)]
+pub struct Live {
+    pub layer: LayerIndex,
+    pub work: Work,
+    /// Copies of base files with several names, by their origin; the live layer's, then the frozen
+    /// ones'.
+    pub links: Vec<Arc<Part>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) stack: Stack,
+    pub(crate) live: Live,
+}
+
+#[derive(Debug)]
+pub struct Tree {
+    state: RwLock<State>,
+    table: RwLock<Table>,
+    copying: Mutex<()>,
+    handles: files::Handles,
+    hasher: RandomState,
+    /// Cleared at the first refusal: without the privilege every open would ask in vain.
+    passthrough: AtomicBool,
+    /// Counts changes of the tree's shape, for caches of what a subtree contains.
+    changes: AtomicU64,
+    watch: Option<Arc<Watch>>,
+    /// Whether `links/` may hold anything: looked at only then.
+    has_links: AtomicBool,
+}
+
+impl Tree {
+    /// A tree over `stack`, whose uppermost layer is `live`.
+    pub fn new(stack: Stack, live: Live, passthrough: bool, watch: Option<Arc<Watch>>) -> Result<Self> {
+        let root = stack.root()?;
+        let identity = root.identity;
+        let merge = Merge { parts: root.parts.into(), redirect: None, origins: vec![] };
+        let node = Arc::new(Node::dir(NodeId::ROOT, merge, identity));
+        let has_links = live.links.iter().any(|part| upper::holds_entries(part));
+        Ok(Self {
+            state: RwLock::new(State { stack, live }),
+            table: RwLock::new(Table::new(node)),
+            copying: Mutex::new(()),
+            handles: files::Handles::default(),
+            hasher: RandomState::new(),
+            passthrough: AtomicBool::new(passthrough),
+            changes: AtomicU64::new(1),
+            watch,
+            has_links: AtomicBool::new(has_links),
+        })
+    }
+
+    pub fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        self.table.read().get(id).ok_or(Errno::STALE)
+    }
+
+    /// A node the kernel was told of under this name, if it is known.
+    pub fn known_child(&self, parent: NodeId, name: &[u8]) -> Option<Arc<Node>> {
+        self.table.read().child(parent, name)
+    }
+
+    /// All paths by which a node is known, the current ones and those from before renames.
+    pub fn paths(&self, id: NodeId) -> Vec<WorkspacePath> {
+        self.table.read().paths(id)
+    }
+
+    /// All paths of an entry, whether or not it exists.
+    pub fn paths_below(&self, parent: NodeId, name: &[u8]) -> Vec<WorkspacePath> {
+        self.table.read().paths_below(parent, name)
+    }
+
+    /// How many nodes the kernel remembers.
+    pub fn len(&self) -> usize {
+        self.table.read().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Increases with every change of names, here or (where it is watched) in the base.
+    pub fn generation(&self) -> u64 {
+        let base = self.watch.as_ref().map_or(0, |watch| watch.generation());
+        self.changes.load(Ordering::Acquire) + base
+    }
+
+    pub(crate) fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Finds `name` and makes it known to the kernel. `class` keeps names of one inode apart that
+    /// the caller treats differently.
+    pub fn lookup(&self, parent: NodeId, name: &[u8], class: u8) -> Result<Option<Attr>> {
+        let state = self.state.read();
+        let node = self.node(parent)?;
+        self.note_use(&state, &node);
+        let parts = node.as_dir()?.merge.read().parts.clone();
+        let found = state.stack.find(&parts, name)?;
+        self.adopt(&state, parent, name, found, class)
+    }
+
+    /// Finds `name` without making it known.
+    pub fn peek(&self, parent: NodeId, name: &[u8]) -> Result<Found> {
+        let state = self.state.read();
+        let node = self.node(parent)?;
+        let parts = node.as_dir()?.merge.read().parts.clone();
+        state.stack.find(&parts, name)
+    }
+
+    pub fn forget(&self, id: NodeId, count: u64) {
+        self.table.write().forget(id, count);
+    }
+
+    /// The layers a directory node is made of, for walks that make no nodes.
+    pub fn merged(&self, id: NodeId) -> Result<Merged> {
+        let node = self.node(id)?;
+        let dir = node.as_dir()?;
+        let merge = dir.merge.read().clone();
+        let stat = rustix::fs::fstat(merge.parts[0].fd()?)?;
+        Ok(Merged {
+            parts: merge.parts.to_vec(),
+            stat,
+            identity: dir.identity,
+            redirect: merge.redirect,
+            origins: merge.origins,
+        })
+    }
+
+    pub fn with_stack<R>(&self, walk: impl FnOnce(&Stack) -> R) -> R {
+        walk(&self.state.read().stack)
+    }
+
+    /// Whether changes in the directory behind `id` made outside are noticed.
+    pub fn is_watched(&self, id: NodeId) -> bool {
+        self.watch.as_ref().is_none_or(|watch| watch.covers(id))
+    }
+
+    fn note_use(&self, state: &State, node: &Node) {
+        let (Some(watch), Ok(dir)) = (&self.watch, node.as_dir()) else { return };
+        if let Some(part) = dir.merge.read().parts.last().filter(|p| p.layer == BASE) {
+            debug_assert!(state.live.layer > BASE);
+            watch.add(node.id, part);
+        }
+    }
+
+    fn adopt(
+        &self,
+        state: &State,
+        parent: NodeId,
+        name: &[u8],
+        found: Found,
+        class: u8,
+    ) -> Result<Option<Attr>> {
+        match found {
+            Found::Absent => Ok(None),
+            Found::Dir(merged) => Ok(Some(self.adopt_dir(parent, name, merged))),
+            Found::Leaf(leaf) => {
+                let leaf = self.follow_link(state, leaf, class + 1)?;
+                Ok(Some(self.adopt_leaf(state, parent, name, leaf, class)))
+            }
+        }
+    }
+
+    fn adopt_dir(&self, parent: NodeId, name: &[u8], merged: Merged) -> Attr {
+        let key = Key { identity: merged.identity, class: 0 };
+        let stat = merged.stat;
+        let node = self.table.write().adopt(parent, name, key, merged.identity, |id| {
+            let Merged { parts, redirect, origins, .. } = merged;
+            Node::dir(id, Merge { parts: parts.into(), redirect, origins }, key.identity)
+        });
+        Attr::of_dir(node.id, &stat)
+    }
+
+    fn adopt_leaf(
+        &self,
+        state: &State,
+        parent: NodeId,
+        name: &[u8],
+        leaf: Leaf,
+        class: u8,
+    ) -> Attr {
+        let current = (leaf.stat.st_dev, leaf.stat.st_ino);
+        let in_base = leaf.part.layer == BASE;
+        if let Some(id) = self.recount(parent, name, current) {
+            return Attr::of_leaf(id, &leaf.stat, in_base);
+        }
+        let key = key_of(&leaf, state.live.layer, class);
+        let kind = FileType::from_raw_mode(leaf.stat.st_mode);
+        let Leaf { part, name: at, stat } = leaf;
+        let node = self.table.write().adopt(parent, name, key, current, |id| {
+            Node::leaf(id, kind, Place::At { part, name: at, identity: current }, key.class)
+        });
+        Attr::of_leaf(node.id, &stat, in_base)
+    }
+
+    /// Counts another lookup of a name whose node still stands for the same thing.
+    fn recount(&self, parent: NodeId, name: &[u8], current: (u64, u64)) -> Option<NodeId> {
+        let mut table = self.table.write();
+        let known = table.child(parent, name).filter(|node| node.identity() == current)?;
+        table.count(known.id);
+        Some(known.id)
+    }
+}
+
+/// A file of a delta that was copied from below keeps the number of its origin. Names of one inode
+/// are kept apart by class only below the live layer: what the sandbox linked itself is one file.
+fn key_of(leaf: &Leaf, live: LayerIndex, class: u8) -> Key {
+    let current = (leaf.stat.st_dev, leaf.stat.st_ino);
+    let regular = FileType::from_raw_mode(leaf.stat.st_mode) == FileType::RegularFile;
+    let origin = (leaf.part.layer != BASE && regular)
+        .then(|| leaf.part.fd().ok().and_then(|dir| marks::read_stamp(dir, &leaf.name)))
+        .flatten();
+    let identity = origin.map_or(current, |stamp| (stamp.dev, stamp.ino));
+    let shared = leaf.part.layer != live && leaf.stat.st_nlink > 1;
+    Key { identity, class: if shared { class + 1 } else { 0 } } // 0: one name, no class
+}

@@ -1,0 +1,218 @@
+//! Moving names. No tree is ever copied: a directory with lower parts is moved as a live directory
+//! that says where it continues below.
+
+use rustix::fs::{AtFlags, FileType, RenameFlags};
+use rustix::io::{Errno, Result};
+use std::sync::Arc;
+
+use super::node::{Body, Merge, Node, NodeId, Place};
+use super::{State, Tree};
+use crate::layers::marks::{self, Lower};
+use crate::layers::stack::{Found, Part};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Replaces what is at the new name.
+    Replace,
+    /// Fails if something is at the new name.
+    KeepExisting,
+    /// Swaps the two names.
+    Exchange,
+}
+
+/// One side of a rename, looked up.
+struct Side<'n> {
+    parent: NodeId,
+    name: &'n [u8],
+    merge: Merge,
+    above: Arc<Part>,
+}
+
+impl Tree {
+    pub fn rename(
+        &self,
+        from: (NodeId, &[u8]),
+        to: (NodeId, &[u8]),
+        mode: RenameMode,
+    ) -> Result<()> {
+        let state = self.state.read();
+        let node = self.known_or_found(&state, from)?;
+        let target = state.stack.find(&self.merge_of(to.0)?.parts, to.1)?;
+        match (mode, &target) {
+            (RenameMode::Exchange, Found::Absent) => return Err(Errno::NOENT),
+            (RenameMode::KeepExisting, Found::Leaf(_) | Found::Dir(_)) => return Err(Errno::EXIST),
+            _ => {}
+        }
+        self.make_movable(&state, from, &node)?;
+        if mode == RenameMode::Exchange {
+            return self.exchange(&state, from, &node, to);
+        }
+        check_kinds(&node, &target)?;
+        if is_same_leaf(&node, &target) {
+            return Ok(());
+        }
+        self.replace(&state, from, &node, to, &target)
+    }
+
+    fn merge_of(&self, id: NodeId) -> Result<Merge> {
+        Ok(self.node(id)?.as_dir()?.merge.read().clone())
+    }
+
+    /// The node of a name; the kernel looked it up before it asked for a rename.
+    fn known_or_found(&self, state: &State, at: (NodeId, &[u8])) -> Result<Arc<Node>> {
+        if let Some(node) = self.known_child(at.0, at.1) {
+            return Ok(node);
+        }
+        let found = state.stack.find(&self.merge_of(at.0)?.parts, at.1)?;
+        let attr = self.adopt(state, at.0, at.1, found, 0)?.ok_or(Errno::NOENT)?;
+        self.node(attr.id)
+    }
+
+    fn side<'n>(&self, state: &State, at: (NodeId, &'n [u8])) -> Result<Side<'n>> {
+        let above = self.upper(state, at.0)?;
+        Ok(Side { parent: at.0, name: at.1, merge: self.merge_of(at.0)?, above })
+    }
+
+    /// Brings what is moved into the live layer, under the name it has now. A directory that
+    /// continues below is told its path there while it still has its old name, where the explicit
+    /// path and its name mean the same.
+    fn make_movable(&self, state: &State, at: (NodeId, &[u8]), node: &Node) -> Result<()> {
+        match &node.body {
+            Body::Leaf(_) => {
+                self.copy_up_or_move_on(state, node, None)?;
+                self.settle(state, node, at.0, at.1).map(drop)
+            }
+            Body::Dir(dir) => {
+                let part = self.upper(state, node.id)?;
+                let merge = dir.merge.read().clone();
+                if merge.lower(state.live.layer).is_empty() || merge.redirect.is_some() {
+                    return Ok(());
+                }
+                let path = self.path_below_live(node.id)?;
+                match marks::set_lower(part.fd()?, &Lower::At(path.clone())) {
+                    // A path too long for an attribute: the caller copies instead.
+                    Err(Errno::NOSPC | Errno::RANGE | Errno::TOOBIG) => return Err(Errno::XDEV),
+                    other => other?,
+                }
+                let mut merge = dir.merge.write();
+                merge.origins = state.stack.origins_below(state.live.layer, &path)?;
+                merge.redirect = Some(path);
+                Ok(())
+            }
+        }
+    }
+
+    fn replace(
+        &self,
+        state: &State,
+        from: (NodeId, &[u8]),
+        node: &Arc<Node>,
+        to: (NodeId, &[u8]),
+        target: &Found,
+    ) -> Result<()> {
+        let old = self.side(state, from)?;
+        let new = self.side(state, to)?;
+        let kept = self.place_without(state, to.0, to.1)?;
+        if let Found::Dir(_) = target {
+            self.remove_empty_dir(state, new.parent, &new.merge, new.name)?;
+        }
+        self.move_live(state, &old, &new, matches!(target, Found::Leaf(_)))?;
+        self.name_is_gone(to.0, to.1, kept);
+        self.rebind(from, node, &new);
+        Ok(())
+    }
+
+    /// Moves the live entry and leaves a whiteout where lower layers have the old name.
+    ///
+    /// Where nothing is lost by it both happen in one exchange with a whiteout put at the new name
+    /// beforehand. If the new name holds a file, the rename comes first: a crash in between shows
+    /// the old name's lower version again, and never loses either file.
+    fn move_live(
+        &self,
+        state: &State,
+        old: &Side<'_>,
+        new: &Side<'_>,
+        replaces: bool,
+    ) -> Result<()> {
+        let whiteout = self.whiteout_for(state, &old.merge, old.name)?;
+        let at_new = new.above.stat(new.name)?;
+        let (from, to) = (old.above.fd()?, new.above.fd()?);
+        let rename = |flags| rustix::fs::renameat_with(from, old.name, to, new.name, flags);
+        match (whiteout, replaces) {
+            (Some(whiteout), true) => {
+                rename(RenameFlags::empty())?;
+                whiteout.publish(from, old.name, RenameFlags::NOREPLACE)
+            }
+            (Some(whiteout), false) => {
+                if at_new.is_none() {
+                    whiteout.publish(to, new.name, RenameFlags::NOREPLACE)?;
+                }
+                rename(RenameFlags::EXCHANGE)
+            }
+            (None, _) if is_dir(old)? && at_new.is_some() => {
+                rename(RenameFlags::EXCHANGE)?;
+                rustix::fs::unlinkat(from, old.name, AtFlags::empty())
+            }
+            (None, _) => rename(RenameFlags::empty()),
+        }
+    }
+
+    fn exchange(
+        &self,
+        state: &State,
+        from: (NodeId, &[u8]),
+        node: &Arc<Node>,
+        to: (NodeId, &[u8]),
+    ) -> Result<()> {
+        let other = self.known_or_found(state, to)?;
+        self.make_movable(state, to, &other)?;
+        let old = self.side(state, from)?;
+        let new = self.side(state, to)?;
+        let flags = RenameFlags::EXCHANGE;
+        rustix::fs::renameat_with(old.above.fd()?, from.1, new.above.fd()?, to.1, flags)?;
+        let mut table = self.table.write();
+        table.unbind(from.0, from.1);
+        table.unbind(to.0, to.1);
+        drop(table);
+        self.bind_moved(node, &new);
+        self.bind_moved(&other, &old);
+        self.entry_changed(from.0);
+        self.entry_changed(to.0);
+        Ok(())
+    }
+
+    fn rebind(&self, from: (NodeId, &[u8]), node: &Arc<Node>, new: &Side<'_>) {
+        self.table.write().unbind(from.0, from.1);
+        self.bind_moved(node, new);
+        self.entry_changed(from.0);
+        self.entry_changed(new.parent);
+    }
+
+    fn bind_moved(&self, node: &Arc<Node>, new: &Side<'_>) {
+        self.table.write().bind(new.parent, new.name, node.id);
+        if let Body::Leaf(leaf) = &node.body {
+            let mut place = leaf.place.write();
+            let identity = place.identity();
+            *place = Place::At { part: new.above.clone(), name: new.name.into(), identity };
+        }
+    }
+}
+
+fn is_dir(side: &Side<'_>) -> Result<bool> {
+    let stat = side.above.stat(side.name)?.ok_or(Errno::NOENT)?;
+    Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+}
+
+/// Renaming one name of a file onto another of the same file does nothing, by POSIX.
+fn is_same_leaf(node: &Node, target: &Found) -> bool {
+    matches!(target, Found::Leaf(leaf)
+        if node.identity() == (leaf.stat.st_dev, leaf.stat.st_ino))
+}
+
+fn check_kinds(node: &Node, target: &Found) -> Result<()> {
+    match (node.is_dir(), target) {
+        (true, Found::Leaf(_)) => Err(Errno::NOTDIR),
+        (false, Found::Dir(_)) => Err(Errno::ISDIR),
+        _ => Ok(()),
+    }
+}

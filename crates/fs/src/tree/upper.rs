@@ -1,0 +1,172 @@
+//! Getting things into the live layer: directories on the way, files before they change.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ringfence_policy::WorkspacePath;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, fstat};
+use rustix::io::{Errno, Result};
+
+use super::node::{Merge, Node, NodeId, Place};
+use super::{State, Tree};
+use crate::layers::copy::Prepared;
+use crate::layers::marks::{Lower, Stamp};
+use crate::layers::stack::{BASE, Found, Leaf, Part};
+
+impl Tree {
+    /// The live part of a directory, made (with its parents) if it does not exist yet.
+    pub(super) fn upper(&self, state: &State, id: NodeId) -> Result<Arc<Part>> {
+        if let Some(part) = self.node(id)?.as_dir()?.merge.read().live(state.live.layer) {
+            return Ok(part.clone());
+        }
+        let _one_at_a_time = self.copying.lock();
+        self.make_upper(state, id)
+    }
+
+    fn make_upper(&self, state: &State, id: NodeId) -> Result<Arc<Part>> {
+        let node = self.node(id)?;
+        let dir = node.as_dir()?;
+        if let Some(part) = dir.merge.read().live(state.live.layer) {
+            return Ok(part.clone());
+        }
+        let (parent, name) = self.name_of(id)?;
+        let above = self.make_upper(state, parent)?;
+        let source = dir.merge.read().parts[0].clone();
+        let stat = fstat(source.fd()?)?;
+        let prepared = state.live.work.directory_over(&source, &stat, &Lower::SameName)?;
+        prepared.publish(above.fd()?, &name, RenameFlags::NOREPLACE)?;
+        let part = Part::opened(&above, &name)?;
+        prepend(&mut dir.merge.write(), part.clone());
+        Ok(part)
+    }
+
+    /// One name of a node; the only one for directories.
+    pub(super) fn name_of(&self, id: NodeId) -> Result<(NodeId, Box<[u8]>)> {
+        self.table.read().names(id).into_iter().next().ok_or(Errno::NOENT)
+    }
+
+    /// Makes sure that a leaf's content is in the live layer, under each of its known names.
+    /// `limit` leaves out content that is about to be cut off.
+    pub(super) fn copy_up(&self, state: &State, node: &Node, limit: Option<u64>) -> Result<()> {
+        let leaf = node.as_leaf()?;
+        let (part, name) = match &*leaf.place.read() {
+            place if place.layer() == state.live.layer => return Ok(()),
+            Place::Orphan { .. } => return Err(Errno::STALE),
+            Place::At { part, name, .. } => (part.clone(), name.clone()),
+        };
+        let stat = part.stat(&name)?.ok_or(Errno::STALE)?;
+        let source = Leaf { part, name, stat };
+        let names = self.table.read().names(node.id);
+        let (parent, name) = names.first().ok_or(Errno::NOENT)?;
+        let above = self.upper(state, *parent)?;
+        let prepared = state.live.work.copy(&source, limit)?;
+        prepared.publish(above.fd()?, name, RenameFlags::NOREPLACE)?;
+        self.remember_link(state, &source, leaf.class, &above, name)?;
+        let identity = above.stat(name)?.map(|s| (s.st_dev, s.st_ino)).ok_or(Errno::IO)?;
+        *leaf.place.write() = Place::At { part: above, name: name.clone(), identity };
+        for (parent, name) in &names[1..] {
+            self.settle(state, node, *parent, name)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that a live leaf has an entry of this name in the live layer's tree.
+    pub(super) fn settle(
+        &self,
+        state: &State,
+        node: &Node,
+        parent: NodeId,
+        name: &[u8],
+    ) -> Result<Arc<Part>> {
+        let above = self.upper(state, parent)?;
+        if above.stat(name)?.is_none() {
+            if let Place::At { part, name: at, .. } = &*node.as_leaf()?.place.read() {
+                rustix::fs::linkat(part.fd()?, &at[..], above.fd()?, name, AtFlags::empty())?;
+            }
+        }
+        Ok(above)
+    }
+
+    /// A base file with several names was copied: its other names of the same class must find the
+    /// copy.
+    fn remember_link(
+        &self,
+        state: &State,
+        source: &Leaf,
+        class: u8,
+        above: &Part,
+        name: &[u8],
+    ) -> Result<()> {
+        let Some(key) = link_name(source, class) else { return Ok(()) };
+        let links = state.live.links.first().ok_or(Errno::IO)?;
+        self.has_links.store(true, Ordering::Release);
+        match rustix::fs::linkat(above.fd()?, name, links.fd()?, &key[..], AtFlags::empty()) {
+            Err(Errno::EXIST) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// The copy of a base file with several names, if another of its names was written to.
+    pub(super) fn follow_link(&self, state: &State, leaf: Leaf, class: u8) -> Result<Leaf> {
+        let Some(key) = link_name(&leaf, class) else { return Ok(leaf) };
+        if !self.has_links.load(Ordering::Acquire) {
+            return Ok(leaf);
+        }
+        for part in &state.live.links {
+            if let Some(stat) = part.stat(&key)? {
+                return Ok(Leaf { part: part.clone(), name: key.into(), stat });
+            }
+        }
+        Ok(leaf)
+    }
+
+    /// Whether layers below the live one show `name` in this directory, and what it is.
+    pub(super) fn lower_entry(&self, state: &State, merge: &Merge, name: &[u8]) -> Result<Found> {
+        state.stack.find(merge.lower(state.live.layer), name)
+    }
+
+    /// A whiteout for what is at `name` below, or nothing if there is nothing to hide.
+    pub(super) fn whiteout_for<'s>(
+        &self,
+        state: &'s State,
+        merge: &Merge,
+        name: &[u8],
+    ) -> Result<Option<Prepared<'s>>> {
+        let stamp = match self.lower_entry(state, merge, name)? {
+            Found::Absent => return Ok(None),
+            Found::Leaf(leaf) => Stamp::of(&leaf.stat),
+            Found::Dir(dir) => Stamp::of(&dir.stat),
+        };
+        state.live.work.whiteout(Some(&stamp)).map(Some)
+    }
+
+    /// The path by which the layers below the live one know this directory, if they do.
+    pub(super) fn path_below_live(&self, id: NodeId) -> Result<WorkspacePath> {
+        self.table.read().path_below_live(id).ok_or(Errno::STALE)
+    }
+}
+
+pub(super) fn prepend(merge: &mut Merge, part: Arc<Part>) {
+    let parts = std::iter::once(part).chain(merge.parts.iter().cloned());
+    merge.parts = parts.collect();
+}
+
+/// The name under which a layer keeps its copy of a base file that has several names.
+fn link_name(leaf: &Leaf, class: u8) -> Option<Vec<u8>> {
+    let regular = FileType::from_raw_mode(leaf.stat.st_mode) == FileType::RegularFile;
+    let several = leaf.part.layer == BASE && regular && leaf.stat.st_nlink > 1;
+    several.then(|| format!("{:x}-{:x}-{class}", leaf.stat.st_dev, leaf.stat.st_ino).into_bytes())
+}
+
+/// Whether a directory has any entry; unreadable counts as yes.
+pub(super) fn holds_entries(part: &Part) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let names = part
+        .fd()
+        .and_then(|dir| rustix::fs::openat(dir, c".", flags, Mode::empty()))
+        .and_then(rustix::fs::Dir::new);
+    match names {
+        Ok(names) => names.flatten().any(|e| !matches!(e.file_name().to_bytes(), b"." | b"..")),
+        Err(_) => true,
+    }
+}

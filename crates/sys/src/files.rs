@@ -1,0 +1,91 @@
+//! File interfaces beside those of `rustix`.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::XattrFlags;
+
+/// Starts write-back of everything dirty in `fd` without waiting for it.
+///
+/// On ext4 this allocates the delayed blocks, so that a following rename cannot reach the journal
+/// before the data does: a file copied aside and renamed into place is never found empty after a
+/// power failure, and nobody waits for the disk.
+pub fn start_writeback(fd: impl AsFd) {
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: plain integer arguments on a descriptor that is open for the duration of the call.
+    // A failure (a filesystem without the call) only loses the hint.
+    unsafe {
+        libc::sync_file_range(fd, 0, 0, libc::SYNC_FILE_RANGE_WRITE);
+    }
+}
+
+/// A path that names `name` below the directory `dir` for calls that take no descriptor.
+///
+/// The kernel resolves `/proc/self/fd/N` to the directory itself, so nothing between the host's
+/// root and `dir` is walked again; `name` must be one component.
+fn below(dir: impl AsFd, name: &[u8]) -> Vec<u8> {
+    let mut path = format!("/proc/self/fd/{}/", dir.as_fd().as_raw_fd()).into_bytes();
+    path.extend_from_slice(name);
+    path
+}
+
+/// Reads an extended attribute of the entry `name` of `dir`, never following a symlink.
+pub fn getxattr_at(
+    dir: impl AsFd,
+    name: &[u8],
+    attr: &CStr,
+    buf: &mut [u8],
+) -> rustix::io::Result<usize> {
+    rustix::fs::lgetxattr(below(dir, name), attr, buf)
+}
+
+/// Names of the extended attributes of the entry `name` of `dir`, each followed by a NUL.
+pub fn listxattr_at(dir: impl AsFd, name: &[u8]) -> rustix::io::Result<Vec<u8>> {
+    let path = below(dir, name);
+    loop {
+        let size = rustix::fs::llistxattr(&path[..], &mut [0u8; 0][..])?;
+        let mut buf = vec![0u8; size];
+        match rustix::fs::llistxattr(&path[..], &mut buf[..]) {
+            Ok(len) => {
+                buf.truncate(len);
+                return Ok(buf);
+            }
+            Err(rustix::io::Errno::RANGE) => continue,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Sets an extended attribute of the entry `name` of `dir`, never following a symlink.
+pub fn setxattr_at(
+    dir: impl AsFd,
+    name: &[u8],
+    attr: &CStr,
+    value: &[u8],
+    flags: XattrFlags,
+) -> rustix::io::Result<()> {
+    rustix::fs::lsetxattr(below(dir, name), attr, value, flags)
+}
+
+/// Removes an extended attribute of the entry `name` of `dir`, never following a symlink.
+pub fn removexattr_at(dir: impl AsFd, name: &[u8], attr: &CStr) -> rustix::io::Result<()> {
+    rustix::fs::lremovexattr(below(dir, name), attr)
+}
+
+/// Opens again, with other flags, what an `O_PATH` descriptor refers to.
+pub fn reopen(fd: impl AsFd, flags: rustix::fs::OFlags) -> rustix::io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+    rustix::fs::open(path, flags | rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty())
+}
+
+/// Sends `FUSE_NOTIFY_INC_EPOCH`: every name the kernel has cached for this mount is looked up
+/// again at its next use. Kernels before 6.16 (FUSE ABI 7.44) answer `EINVAL`.
+pub fn bump_fuse_epoch(device: impl AsFd) -> io::Result<()> {
+    const NOTIFY_INC_EPOCH: u32 = 8;
+    let mut header = [0u8; 16];
+    header[0..4].copy_from_slice(&16u32.to_ne_bytes());
+    header[4..8].copy_from_slice(&NOTIFY_INC_EPOCH.to_ne_bytes());
+    rustix::io::write(device, &header)?;
+    Ok(())
+}
