@@ -4,4 +4,13 @@
 
 mod support;
 
+mod agent_safe;
+mod bad_input;
+mod crashes;
+mod escapes;
+mod hosts;
+mod levels;
+mod policy_change;
+mod posix;
+mod programs;
 mod smoke;
