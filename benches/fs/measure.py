@@ -119,7 +119,7 @@ def hide_once(bench: Bench, variant: Variant, file: Path, rules: List[policies.R
     assert variant.server is not None
     processes.run(["find", "tree", "-ls"], cwd=variant.root, timeout=TIMEOUT)
     policies.write_policy(file, rules, hidden=bench.sample)
-    seconds = bench.operation(variant, "hide", bench.sample, variant.server.pid)
+    seconds = bench.operation(variant.root, "hide", bench.sample, variant.server.pid)
     policies.write_policy(file, rules)
-    bench.operation(variant, "show", bench.sample, variant.server.pid)
+    bench.operation(variant.root, "show", bench.sample, variant.server.pid)
     return seconds

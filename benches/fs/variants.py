@@ -43,17 +43,22 @@ class Site:
     ram: Path
     disk: Path
     base: Path
-    plain: Path
     binary: Optional[Path]
     cleanup: ExitStack
 
 
 @dataclass
 class Variant:
-    """A tree that a workload can run in. `unavailable` maps rows it cannot do to the reason."""
+    """A tree that a workload can run in. `unavailable` maps rows it cannot do to the reason.
+
+    `writable` has the directory `output`. It is the root, except on native: native reads the
+    very files that are the base of the others, because a copy of the big file lies in pages of
+    other sizes and is read up to twice as fast or slow, and so it has to write elsewhere.
+    """
 
     name: str
     root: Path
+    writable: Path
     server: Optional[processes.Server] = None
     unavailable: Dict[str, str] = field(default_factory=dict)
 
@@ -62,7 +67,7 @@ def mount_all(site: Site, names: List[str]) -> Tuple[List[Variant], Dict[str, st
     """Mount what can be mounted; return it and the reasons for the rest."""
     mounted: List[Variant] = []
     skipped: Dict[str, str] = {}
-    reference = listing_digest(site.plain)
+    reference = listing_digest(site.base)
     for name in names:
         try:
             variant = mount_variant(site, name)
@@ -82,7 +87,7 @@ def listing_digest(root: Path) -> str:
 
 def mount_variant(site: Site, name: str) -> Variant:
     mounters: Dict[str, Callable[[Site], Variant]] = {
-        NATIVE: lambda site: Variant(NATIVE, site.plain),
+        NATIVE: use_native,
         KERNEL_PEER: mount_overlayfs,
         "fuse-overlayfs": mount_fuse_overlayfs,
         "bindfs": mount_bindfs,
@@ -93,10 +98,16 @@ def mount_variant(site: Site, name: str) -> Variant:
     return mounters[name](site)
 
 
+def use_native(site: Site) -> Variant:
+    writable = make_layer(site, NATIVE, "writable")
+    (writable / "output").mkdir()
+    return Variant(NATIVE, site.base, writable)
+
+
 def mount_overlayfs(site: Site) -> Variant:
     root = make_mountpoint(site, KERNEL_PEER)
     disk.mount(site.cleanup, ["-t", "overlay", "-o", overlay_options(site, KERNEL_PEER), "overlay"], root)
-    return Variant(KERNEL_PEER, root)
+    return Variant(KERNEL_PEER, root, root)
 
 
 def mount_fuse_overlayfs(site: Site) -> Variant:
@@ -106,9 +117,11 @@ def mount_fuse_overlayfs(site: Site) -> Variant:
 
 
 def mount_bindfs(site: Site) -> Variant:
-    """bindfs has no layers: it shows the native tree, in which every run writes names of its own."""
-    root = make_mountpoint(site, "bindfs")
-    return mount_peer(site, "bindfs", root, ["-f", str(site.plain), str(root)])
+    """bindfs has no layers and writes in place: it gets a copy of the base."""
+    root, copy = make_mountpoint(site, "bindfs"), site.disk / "copy"
+    processes.run(["cp", "-a", str(site.base), str(copy)])
+    disk.settle(site.disk)
+    return mount_peer(site, "bindfs", root, ["-f", str(copy), str(root)])
 
 
 def mount_peer(site: Site, program: str, root: Path, arguments: List[str]) -> Variant:
@@ -121,7 +134,7 @@ def mount_peer(site: Site, program: str, root: Path, arguments: List[str]) -> Va
         if not server.is_running() or time.monotonic() > deadline:
             raise CannotMount(f"{program} did not mount: {server.last_words()}")
         time.sleep(0.01)
-    return Variant(program, root, server)
+    return Variant(program, root, root, server)
 
 
 def mount_preset(site: Site, preset: str) -> Variant:
@@ -147,7 +160,7 @@ def mount_ringfence(site: Site, name: str, policy: List[str]) -> Variant:
     command = [str(site.binary), "mount", "--base", str(site.base), "--layer", str(layer), *policy, str(root)]
     server = start_server(site, command, root)
     wait_until_ready(server)
-    return Variant(name, root, server)
+    return Variant(name, root, root, server)
 
 
 def wait_until_ready(server: processes.Server) -> None:

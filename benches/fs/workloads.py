@@ -34,12 +34,13 @@ class Counts:
     lookups: int
     opens: int
     reads: int
+    touches: int
     appends: int
     files: int
 
 
-FULL = Counts(lookups=200_000, opens=20_000, reads=200_000, appends=50_000, files=10_000)
-QUICK = Counts(lookups=50_000, opens=5_000, reads=50_000, appends=20_000, files=3_000)
+FULL = Counts(lookups=200_000, opens=20_000, reads=200_000, touches=1_000_000, appends=50_000, files=10_000)
+QUICK = Counts(lookups=50_000, opens=5_000, reads=50_000, touches=500_000, appends=20_000, files=3_000)
 
 
 @dataclass
@@ -54,18 +55,18 @@ class Bench:
     counts: Counts
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def operation(self, variant: Variant, name: str, path: str, count: int = 0) -> float:
-        """Seconds one of the loops of `micro.c` takes."""
+    def operation(self, root: Path, name: str, path: str, count: int = 0) -> float:
+        """Seconds one of the loops of `micro.c` takes on a path below `root`."""
         command = [str(self.micro), name, path, str(count)]
-        return float(processes.run(command, cwd=variant.root, timeout=TIMEOUT))
+        return float(processes.run(command, cwd=root, timeout=TIMEOUT))
 
-    def operations(self, variant: Variant, name: str, path: str, count: int = 0) -> float:
+    def operations(self, root: Path, name: str, path: str, count: int = 0) -> float:
         """The median of three, for loops that are over in milliseconds."""
-        return statistics.median(self.operation(variant, name, path, count) for _ in range(3))
+        return statistics.median(self.operation(root, name, path, count) for _ in range(3))
 
     def settle(self, variant: Variant) -> None:
         """Before and after work that writes: nothing of it may fall on the neighbour."""
-        disk.settle(variant.root, self.disk)
+        disk.settle(variant.writable, self.disk)
 
     def bring_up_memory(self) -> None:
         """Write a big file on the disk itself and remove it, so that its pages are at hand.
@@ -73,21 +74,20 @@ class Bench:
         After another variant the kernel may give out pages that the machine never touched;
         in a virtual machine that costs ten times the write itself.
         """
-        file = self.disk / "memory.bin"
-        processes.run([str(self.micro), "write-new", str(file), str(self.big_mebibytes)], timeout=TIMEOUT)
-        file.unlink()
+        self.operation(self.disk, "write-new", "memory.bin", self.big_mebibytes)
+        (self.disk / "memory.bin").unlink()
         disk.settle(self.disk)
 
     @contextmanager
     def fresh_directory(self, variant: Variant) -> Iterator[str]:
         """A directory that no run had before, in the place where every policy allows writing."""
         path = f"output/{variant.name}-{next(self._numbers)}"
-        processes.run(["mkdir", path], cwd=variant.root, timeout=TIMEOUT)
+        processes.run(["mkdir", path], cwd=variant.writable, timeout=TIMEOUT)
         self.settle(variant)
         try:
             yield path
         finally:
-            processes.run(["rm", "-rf", path], cwd=variant.root, timeout=TIMEOUT)
+            processes.run(["rm", "-rf", path], cwd=variant.writable, timeout=TIMEOUT)
             self.settle(variant)
 
 
@@ -110,12 +110,11 @@ def warm_command(command: List[str], variant: Variant, runs: int) -> float:
 
 
 def read_big_file(bench: Bench, variant: Variant) -> Times:
-    reads = bench.counts.reads
-    bench.operation(variant, "sequential-read", "big.bin")
+    bench.operation(variant.root, "sequential-read", "big.bin")
     return {
-        "seq-read": bench.operations(variant, "sequential-read", "big.bin"),
-        "rand-read": bench.operation(variant, "random-read", "big.bin", reads),
-        "mmap-read": bench.operations(variant, "mapped-read", "big.bin", reads),
+        "seq-read": bench.operations(variant.root, "sequential-read", "big.bin"),
+        "rand-read": bench.operation(variant.root, "random-read", "big.bin", bench.counts.reads),
+        "mmap-read": bench.operations(variant.root, "mapped-read", "big.bin", bench.counts.touches),
     }
 
 
@@ -125,31 +124,31 @@ def write_big_file(bench: Bench, variant: Variant) -> Times:
     with bench.fresh_directory(variant) as directory:
         file = f"{directory}/big.bin"
         bench.bring_up_memory()
-        written = bench.operation(variant, "write-new", file, blocks)
+        written = bench.operation(variant.writable, "write-new", file, blocks)
         bench.settle(variant)
-        return {"seq-write": written, "overwrite": bench.operation(variant, "overwrite", file, blocks)}
+        return {"seq-write": written, "overwrite": bench.operation(variant.writable, "overwrite", file, blocks)}
 
 
 def append(bench: Bench, variant: Variant) -> Times:
     with bench.fresh_directory(variant) as directory:
         bench.bring_up_memory()
-        return {"append": bench.operation(variant, "append", f"{directory}/log", bench.counts.appends)}
+        return {"append": bench.operation(variant.writable, "append", f"{directory}/log", bench.counts.appends)}
 
 
 def look_up(bench: Bench, variant: Variant) -> Times:
     lookups = bench.counts.lookups
     absent = f"{bench.sample}.absent"
-    bench.operation(variant, "stat", bench.sample, 1)
-    bench.operation(variant, "stat-absent", absent, 1)
+    bench.operation(variant.root, "stat", bench.sample, 1)
+    bench.operation(variant.root, "stat-absent", absent, 1)
     return {
-        "stat": bench.operation(variant, "stat", bench.sample, lookups),
-        "stat-absent": bench.operation(variant, "stat-absent", absent, lookups),
+        "stat": bench.operation(variant.root, "stat", bench.sample, lookups),
+        "stat-absent": bench.operation(variant.root, "stat-absent", absent, lookups),
     }
 
 
 def open_close(bench: Bench, variant: Variant) -> Times:
-    bench.operation(variant, "open-close", bench.sample, 10)
-    return {"open-close": bench.operation(variant, "open-close", bench.sample, bench.counts.opens)}
+    bench.operation(variant.root, "open-close", bench.sample, 10)
+    return {"open-close": bench.operation(variant.root, "open-close", bench.sample, bench.counts.opens)}
 
 
 def git_status(bench: Bench, variant: Variant) -> Times:
@@ -177,21 +176,21 @@ def tar(bench: Bench, variant: Variant) -> Times:
 
 def create_and_unlink(bench: Bench, variant: Variant) -> Times:
     with bench.fresh_directory(variant) as directory:
-        created = bench.operation(variant, "create", directory, bench.counts.files)
+        created = bench.operation(variant.writable, "create", directory, bench.counts.files)
         bench.settle(variant)
         return {
             "create": created,
-            "unlink": bench.operation(variant, "unlink", directory, bench.counts.files),
+            "unlink": bench.operation(variant.writable, "unlink", directory, bench.counts.files),
         }
 
 
 def unpack_and_remove(bench: Bench, variant: Variant) -> Times:
     with bench.fresh_directory(variant) as directory:
         unpack = ["tar", "xf", str(bench.tarball), "-C", directory]
-        unpacked = processes.timed(unpack, cwd=variant.root, timeout=TIMEOUT)
+        unpacked = processes.timed(unpack, cwd=variant.writable, timeout=TIMEOUT)
         bench.settle(variant)
         remove = ["rm", "-rf", f"{directory}/unpacked"]
-        return {"unpack": unpacked, "rm-rf": processes.timed(remove, cwd=variant.root, timeout=TIMEOUT)}
+        return {"unpack": unpacked, "rm-rf": processes.timed(remove, cwd=variant.writable, timeout=TIMEOUT)}
 
 
 def build(row: str, command: List[str], output_variable: str) -> Callable[[Bench, Variant], Times]:
@@ -203,7 +202,7 @@ def build(row: str, command: List[str], output_variable: str) -> Callable[[Bench
     def run(bench: Bench, variant: Variant) -> Times:
         processes.run(["grep", "-rc", "x", "projects"], cwd=variant.root, timeout=TIMEOUT)
         with bench.fresh_directory(variant) as directory:
-            output = {output_variable: str(variant.root / directory)}
+            output = {output_variable: str(variant.writable / directory)}
             return {row: processes.timed(command, cwd=variant.root, env=output, timeout=TIMEOUT)}
 
     return run

@@ -10,6 +10,7 @@ mod crashes;
 mod escapes;
 mod hosts;
 mod levels;
+mod model;
 mod policy_change;
 mod posix;
 mod programs;
