@@ -21,6 +21,8 @@ from fs.measure import progress
 from fs.rows import ROW_BY_NAME, with_prerequisites
 
 HERE = Path(__file__).resolve().parent
+# Above this load a round trip to a FUSE server costs half or twice of what it costs on an idle machine.
+BUSY = 0.5
 NEEDED = ("gcc", "git", "mkfs.ext4", "tar", "find", "grep")
 
 
@@ -126,7 +128,9 @@ def run(options: argparse.Namespace) -> None:
     check_machine(sizes_of(options))
     disk.enter_private_mount_namespace()
     end_on_signals()
-    started = time.monotonic()
+    started, load = time.monotonic(), os.getloadavg()[0]
+    if load > BUSY:
+        progress(f"the machine is busy (load {load:.1f}): expect the figures to scatter")
     results = measure.Results()
     plan = measure.Plan(with_prerequisites(tuple(options.only)), options.repeat, options.quick)
     with prepared(options) as (site, bench):
@@ -138,7 +142,7 @@ def run(options: argparse.Namespace) -> None:
             measure.measure_policy_change(bench, site, options.repeat, results)
     finished = report.Run(
         facts=machine.describe(options.binary),
-        settings=settings(options, time.monotonic() - started),
+        settings=settings(options, time.monotonic() - started, load),
         variants=[variant.name for variant in mounted],
         lines=figures.lines(results, plan.rows),
         results=results,
@@ -148,13 +152,14 @@ def run(options: argparse.Namespace) -> None:
     progress(f"report: {options.out / 'report.md'}")
 
 
-def settings(options: argparse.Namespace, duration: float) -> Dict[str, str]:
+def settings(options: argparse.Namespace, duration: float, load: float) -> Dict[str, str]:
     """How much work stands behind the figures."""
     sizes, counts = sizes_of(options), counts_of(options)
     return {
         "mode": "quick" if options.quick else "full",
         "repetitions": str(options.repeat) + (", builds once" if options.quick else ""),
         "duration": f"{duration:.0f} s",
+        "load before": f"{load:.1f}" + (", busy: the figures scatter" if load > BUSY else ""),
         "tree": f"{sizes.files} files, {sizes.directories} directories, {sizes.bytes // 10**6} MB, "
         f"{sizes.repository.files} of the files in a git repository",
         "big file": f"{sizes.big_file >> 20} MiB",

@@ -89,7 +89,7 @@ def is_mounted(mountpoint: Path) -> bool:
 def settle(*filesystems: Path) -> None:
     """Write back what is dirty, so that one variant's writes do not land in the next one's time."""
     for filesystem in filesystems:
-        processes.run(["sync", "--file-system", str(filesystem)])
+        processes.run(["sync", "--file-system", str(filesystem)], timeout=120)
 
 
 def drop_dentries_and_inodes() -> None:

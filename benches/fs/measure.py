@@ -77,6 +77,8 @@ def measure_workload(
             except processes.CommandFailed as error:
                 progress(f"  {variant.name}: {error}")
                 remaining = [other for other in remaining if other is not variant]
+                if isinstance(error, processes.TimedOut) and variant.server is not None:
+                    variant.server.stop(patience=0)
                 for row in workload.rows:
                     results.discard(row, variant.name, str(error))
 

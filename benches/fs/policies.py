@@ -48,6 +48,6 @@ def write_policy(file: Path, rules: List[Rule], hidden: Optional[str] = None) ->
 
 def _as_toml(rule: Rule) -> str:
     return (
-        f"[[rules]]\npattern = '{rule.pattern}'\ntype = '{rule.kind}'\n"
+        f"[[rule]]\npattern = '{rule.pattern}'\ntype = '{rule.kind}'\n"
         f"level = '{rule.level}'\npriority = {rule.priority}\n"
     )

@@ -19,6 +19,10 @@ class CommandFailed(Exception):
     """A command ended with an error or did not end in time."""
 
 
+class TimedOut(CommandFailed):
+    """A command did not end in time."""
+
+
 def clean_environment(extra: Optional[Dict[str, str]] = None) -> Dict[str, str]:
     """The caller's environment without what would make two runs differ.
 
@@ -71,7 +75,7 @@ def run(
     try:
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise CommandFailed(f"{command[0]} did not end within {timeout:.0f} s") from None
+        raise TimedOut(f"{Path(command[0]).name} did not end within {timeout:.0f} s") from None
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

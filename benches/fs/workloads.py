@@ -17,7 +17,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Tuple
 from . import disk, processes, tree
 from .variants import Variant
 
-TIMEOUT = 180.0
+TIMEOUT = 8.0
 FIND = ["find", "tree", "-name", ".git", "-prune", "-o", "-ls"]
 GREP = ["grep", "-rF", "--exclude-dir=.git", tree.NEEDLE, "tree"]
 # Through a pipe, because tar does not read the files when it writes to /dev/null itself.
@@ -40,7 +40,7 @@ class Counts:
 
 
 FULL = Counts(lookups=200_000, opens=20_000, reads=200_000, touches=1_000_000, appends=50_000, files=10_000)
-QUICK = Counts(lookups=50_000, opens=5_000, reads=50_000, touches=500_000, appends=20_000, files=3_000)
+QUICK = Counts(lookups=20_000, opens=5_000, reads=30_000, touches=500_000, appends=20_000, files=2_000)
 
 
 @dataclass
@@ -80,15 +80,16 @@ class Bench:
 
     @contextmanager
     def fresh_directory(self, variant: Variant) -> Iterator[str]:
-        """A directory that no run had before, in the place where every policy allows writing."""
+        """A directory that no run had before, in the place where every policy allows writing.
+
+        After a failure it stays: removing it might hang in the same way.
+        """
         path = f"output/{variant.name}-{next(self._numbers)}"
         processes.run(["mkdir", path], cwd=variant.writable, timeout=TIMEOUT)
         self.settle(variant)
-        try:
-            yield path
-        finally:
-            processes.run(["rm", "-rf", path], cwd=variant.writable, timeout=TIMEOUT)
-            self.settle(variant)
+        yield path
+        processes.run(["rm", "-rf", path], cwd=variant.writable, timeout=TIMEOUT)
+        self.settle(variant)
 
 
 @dataclass(frozen=True)

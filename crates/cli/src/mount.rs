@@ -12,7 +12,6 @@ use ringfence_fs::guard::Owner;
 use ringfence_fs::layers::mask::MaskOptions;
 use ringfence_fs::mount::{MountOptions, Mounted, mount};
 use ringfence_fs::{LayerError, MountError};
-use ringfence_policy::Policy;
 use ringfence_sys::signals::{self, BlockedSignals};
 use serde::Serialize;
 
@@ -86,10 +85,10 @@ pub(crate) fn run(args: MountArgs) -> Result<ExitCode, Failure> {
         }
         None => (EventSink::default(), None),
     };
-    let mounted = mount(&options, policy.clone(), sink, || signals::raise(signals::SIGUSR1))
+    let mounted = mount(&options, policy, sink, || signals::raise(signals::SIGUSR1))
         .map_err(explain)?;
     let writer = events.map(|(events, out)| {
-        std::thread::spawn(move || write_events(&events, out, &policy))
+        std::thread::spawn(move || write_events(&events, out))
     });
     print_ready(&args, &mounted, temporary.is_used());
     let result = serve(&args, mounted, blocked);
@@ -246,10 +245,9 @@ struct EventLine<'a> {
     rule: Option<&'a str>,
 }
 
-fn write_events(events: &Events, mut out: Box<dyn Write + Send>, policy: &Policy) {
+fn write_events(events: &Events, mut out: Box<dyn Write + Send>) {
     while let Some(event) = events.next() {
         let AccessEvent { pid, operation, path, needed, level, granted, rule } = event;
-        let rule = rule.and_then(|index| policy.rules().get(index as usize));
         let line = EventLine {
             pid,
             operation: operation.as_str(),
@@ -257,7 +255,7 @@ fn write_events(events: &Events, mut out: Box<dyn Write + Send>, policy: &Policy
             decision: if granted { "granted" } else { "denied" },
             level: level.as_str(),
             needed: needed.as_str(),
-            rule: rule.map(|rule| rule.pattern.as_str()),
+            rule: rule.as_ref().map(|rule| rule.pattern.as_str()),
         };
         let text = serde_json::to_string(&line).unwrap_or_default();
         let _ = writeln!(out, "{text}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use ringfence_policy::{Level, WorkspacePath};
+use ringfence_policy::{Level, Rule, WorkspacePath};
 
 /// What a program tried to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,8 +55,8 @@ pub struct AccessEvent {
     pub needed: Level,
     pub level: Level,
     pub granted: bool,
-    /// Index of the deciding rule in the policy; none if no rule matches.
-    pub rule: Option<u32>,
+    /// The rule that decided, under the policy of that moment; none if no rule matches.
+    pub rule: Option<Rule>,
 }
 
 /// Where the guard sends its events.

@@ -67,8 +67,19 @@ fn kind(kind: FileType) -> fuser::FileType {
 fn time(time: Option<TimeOrNow>) -> Option<Time> {
     time.map(|time| match time {
         TimeOrNow::Now => Time::Now,
-        TimeOrNow::SpecificTime(at) => Time::At(at),
+        TimeOrNow::SpecificTime(at) => Time::At(before_the_epoch(at)),
     })
+}
+
+/// The library decodes a time before 1970 with its fraction on the wrong side of the second.
+fn before_the_epoch(decoded: SystemTime) -> SystemTime {
+    match SystemTime::UNIX_EPOCH.duration_since(decoded) {
+        Ok(before) => {
+            let fraction = Duration::from_nanos(before.subsec_nanos().into());
+            SystemTime::UNIX_EPOCH - Duration::from_secs(before.as_secs()) + fraction
+        }
+        Err(_) => decoded,
+    }
 }
 
 struct Register<'r, R>(&'r R, fn(&R, BorrowedFd<'_>) -> io::Result<BackingId>);

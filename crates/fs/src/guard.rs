@@ -326,7 +326,12 @@ impl Guard {
 
     fn may_set_attribute(&self, pid: Pid, id: NodeId, name: &[u8]) -> Result<()> {
         self.node_with(pid, Operation::SetXattr, id, Level::Write)?;
-        if is_user_attribute(name) { Ok(()) } else { Err(Errno::PERM) }
+        match name {
+            name if is_user_attribute(name) => Ok(()),
+            // `install` and `cp -p` fall back to modes where there are no access control lists.
+            name if name.starts_with(b"system.") => Err(Errno::OPNOTSUPP),
+            _ => Err(Errno::PERM),
+        }
     }
 
     /// Gives the visible entries behind `offset` to `each` until it has no room, with attributes
@@ -532,7 +537,7 @@ impl Guard {
         let policy = self.levels.policy();
         // The path that decides: the one with the lowest level.
         let Some(path) = paths.iter().min_by_key(|path| policy.level(path)) else { return };
-        let verdict = policy.verdict(path);
+        let rule = policy.verdict(path).rule;
         self.events.send(AccessEvent {
             pid,
             operation,
@@ -540,7 +545,7 @@ impl Guard {
             needed,
             level: lowest(&policy, paths),
             granted,
-            rule: verdict.rule,
+            rule: rule.and_then(|index| policy.rules().get(index as usize)).cloned(),
         });
     }
 }

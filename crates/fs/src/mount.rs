@@ -20,6 +20,7 @@ use crate::guard::{Guard, Owner};
 use crate::layers::copy::Work;
 use crate::layers::format::{LayerDir, LayerState, RuleRecord};
 use crate::layers::mask::{MaskDir, MaskOptions};
+use crate::layers::pool::DirPool;
 use crate::layers::stack::{BASE, LayerIndex, Part, Stack};
 use crate::mountpoint;
 use crate::tree::{Live, NodeId, Tree};
@@ -241,6 +242,7 @@ fn follow_base(
             BaseEvent::Name { dir, name } => {
                 guard.tree().forget_listing(dir);
                 if guard.is_visible(dir, &name) {
+                    guard.tree().times_moved(dir);
                     kernel.forget_name(dir, &name);
                     kernel.forget_content(dir);
                 }
@@ -251,10 +253,14 @@ fn follow_base(
                     kernel.forget_content(node.id);
                 }
             }
-            BaseEvent::Directory { dir } => kernel.forget_content(dir),
+            BaseEvent::Directory { dir } => {
+                guard.tree().times_moved(dir);
+                kernel.forget_content(dir);
+            }
             BaseEvent::Overflow => {
                 kernel.forget_names();
                 for (id, _) in guard.tree().known_directories() {
+                    guard.tree().times_moved(id);
                     guard.tree().forget_listing(id);
                     kernel.forget_content(id);
                 }
@@ -390,16 +396,18 @@ pub(crate) fn open_stack(
     mask: Option<Arc<MaskDir>>,
     layer: &LayerDir,
 ) -> Result<(Stack, Vec<Arc<Part>>), LayerError> {
+    let pool = DirPool::for_this_process();
+    let root = |index, fd| Part::root(index, fd, None, &pool);
     let parents = &layer.meta().parents;
-    let mut roots = vec![Part::root(parents.len() as u16 + 1, layer.open_dir("tree")?, None)];
-    let mut links = vec![Part::root(parents.len() as u16 + 1, layer.open_dir("links")?, None)];
+    let mut roots = vec![root(parents.len() as LayerIndex + 1, layer.open_dir("tree")?)];
+    let mut links = vec![root(parents.len() as LayerIndex + 1, layer.open_dir("links")?)];
     for (above, path) in parents.iter().enumerate() {
         let index = (parents.len() - above) as LayerIndex;
         let frozen = LayerDir::inspect(path)?;
-        roots.push(Part::root(index, frozen.open_dir("tree")?, None));
-        links.push(Part::root(index, frozen.open_dir("links")?, None));
+        roots.push(root(index, frozen.open_dir("tree")?));
+        links.push(root(index, frozen.open_dir("links")?));
     }
-    roots.push(Part::root(BASE, base, mask));
+    roots.push(Part::root(BASE, base, mask, &pool));
     Ok((Stack::new(roots), links))
 }
 

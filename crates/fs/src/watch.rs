@@ -10,8 +10,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::Stat;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use crate::layers::stack::Part;
@@ -36,12 +37,18 @@ struct Watched {
     by_node: HashMap<NodeId, Option<i32>>,
 }
 
+/// Seconds and nanoseconds of a directory's modification and change times.
+type Times = [(i64, u64); 2];
+
 #[derive(Debug)]
 pub struct Watch {
     fd: OwnedFd,
     stopping: OwnedFd,
     watched: RwLock<Watched>,
     generation: AtomicU64,
+    /// Times that directories of the base are shown with. The real ones also move when something
+    /// hidden appears in them; the shown ones move only with something visible.
+    shown: Mutex<HashMap<NodeId, Times>>,
 }
 
 impl Watch {
@@ -49,7 +56,7 @@ impl Watch {
         let fd = inotify::init(CreateFlags::CLOEXEC)?;
         let stopping = eventfd(0, EventfdFlags::CLOEXEC)?;
         let (watched, generation) = (RwLock::default(), AtomicU64::new(0));
-        Ok(Arc::new(Self { fd, stopping, watched, generation }))
+        Ok(Arc::new(Self { fd, stopping, watched, generation, shown: Mutex::default() }))
     }
 
     /// Increases whenever the base changed in a way that was noticed.
@@ -62,8 +69,24 @@ impl Watch {
         self.watched.read().by_node.get(&id).is_none_or(|watch| watch.is_some())
     }
 
+    /// Replaces the times of a base directory by those it is shown with.
+    pub fn show_times(&self, id: NodeId, stat: &mut Stat) {
+        let now = [
+            (stat.st_mtime, stat.st_mtime_nsec as u64),
+            (stat.st_ctime, stat.st_ctime_nsec as u64),
+        ];
+        let [modified, changed] = *self.shown.lock().entry(id).or_insert(now);
+        (stat.st_mtime, stat.st_mtime_nsec) = (modified.0, modified.1 as _);
+        (stat.st_ctime, stat.st_ctime_nsec) = (changed.0, changed.1 as _);
+    }
+
+    /// Something visible changed in the directory: its times move.
+    pub fn times_moved(&self, id: NodeId) {
+        self.shown.lock().remove(&id);
+    }
+
     /// Watches a directory of the base; does nothing the second time.
-    pub fn add(&self, id: NodeId, part: &Part) {
+    pub fn add(&self, id: NodeId, part: &Arc<Part>) {
         if self.watched.read().by_node.contains_key(&id) {
             return;
         }

@@ -97,7 +97,8 @@ impl Policy {
     /// hides what is below.
     fn below(&self, parent: &Verdict, own: Rank) -> Verdict {
         let decider = own.min(parent.hide);
-        let hides = own != NO_RULE && self.level_of(own) == Level::None;
+        // Where no rule matches, the decider is what hid the parent, and that goes on.
+        let hides = self.level_of(own) == Level::None;
         Verdict {
             level: self.level_of(decider),
             rule: self.index_of(decider),

@@ -39,13 +39,6 @@ impl Bounds {
             _ => Subtree::Mixed,
         }
     }
-
-    fn include(bounds: Option<Bounds>, level: Level) -> Option<Bounds> {
-        Some(match bounds {
-            None => Bounds { min: level, max: level },
-            Some(Bounds { min, max }) => Bounds { min: min.min(level), max: max.max(level) },
-        })
-    }
 }
 
 impl Policy {
@@ -56,21 +49,28 @@ impl Policy {
     /// stronger than all that are left. What hides a descendant is a `none` rule that can match
     /// some descendant too, so hiding inside the subtree is accounted for.
     pub fn subtree(&self, path: &WorkspacePath) -> Bounds {
+        let levels = self.possible_below(path);
+        Bounds {
+            min: levels.iter().copied().min().unwrap_or_default(),
+            max: levels.iter().copied().max().unwrap_or_default(),
+        }
+    }
+
+    fn possible_below(&self, path: &WorkspacePath) -> Vec<Level> {
         let hide = self.verdict(path).hide();
-        let mut bounds = None;
-        for (rank, rule) in self.ranked().iter().enumerate() {
-            if rank as u32 >= hide {
-                break;
-            }
+        let mut levels = Vec::new();
+        for (rank, rule) in self.ranked().iter().enumerate().take(hide as usize) {
             match self.reach(rank, path) {
-                Reach::None => {}
-                Reach::Some => bounds = Bounds::include(bounds, rule.level),
+                Reach::None => continue,
+                Reach::Some => levels.push(rule.level),
                 Reach::All => {
-                    return Bounds::include(bounds, rule.level).expect("a level was included");
+                    levels.push(rule.level);
+                    return levels;
                 }
             }
         }
-        Bounds::include(bounds, Level::None).expect("a level was included")
+        levels.push(Level::None);
+        levels
     }
 
     fn reach(&self, rank: usize, path: &WorkspacePath) -> Reach {

@@ -7,6 +7,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{
@@ -96,7 +97,12 @@ impl Work {
     }
 
     /// A directory that shows `from` and continues below as `lower` says.
-    pub fn directory_over(&self, from: &Part, stat: &Stat, lower: &Lower) -> Result<Prepared<'_>> {
+    pub fn directory_over(
+        &self,
+        from: &Arc<Part>,
+        stat: &Stat,
+        lower: &Lower,
+    ) -> Result<Prepared<'_>> {
         let prepared = self.directory(stat.st_mode)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Until the attributes are on it the directory must be ours to open, whatever its mode.

@@ -7,4 +7,5 @@ pub mod copy;
 pub mod format;
 pub mod marks;
 pub mod mask;
+pub mod pool;
 pub mod stack;

@@ -7,14 +7,17 @@
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::RwLock;
 use ringfence_policy::WorkspacePath;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
 use rustix::io::{Errno, Result};
 
 use super::marks::{self, Lower};
 use super::mask::MaskDir;
+use super::pool::DirPool;
 
 /// Position of a layer counted from the bottom, so that it stays the same when layers are added
 /// on top. The base is 0.
@@ -22,70 +25,94 @@ pub type LayerIndex = u16;
 pub const BASE: LayerIndex = 0;
 
 /// One layer's contribution to a directory. Opened at first use: listing a tree with attributes
-/// meets many directories that nobody enters.
+/// meets many directories that nobody enters. And closed again when too many are open, since it
+/// can be opened anew from its parent (see [`DirPool`]).
 #[derive(Debug)]
 pub struct Part {
     pub layer: LayerIndex,
-    fd: OnceLock<OwnedFd>,
-    place: Option<(Arc<Part>, Box<[u8]>)>,
+    fd: RwLock<Option<Arc<OwnedFd>>>,
+    used: AtomicBool,
     is_root: bool,
+    /// Where it is opened from; a root has no such place and stays open.
+    place: RwLock<Option<(Arc<Part>, Box<[u8]>)>>,
+    pool: Arc<DirPool>,
     mask: OnceLock<Option<Arc<MaskDir>>>,
 }
 
 impl Part {
-    pub fn root(layer: LayerIndex, fd: OwnedFd, mask: Option<Arc<MaskDir>>) -> Arc<Self> {
+    pub fn root(
+        layer: LayerIndex,
+        fd: OwnedFd,
+        mask: Option<Arc<MaskDir>>,
+        pool: &Arc<DirPool>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             layer,
-            fd: OnceLock::from(fd),
-            place: None,
+            fd: RwLock::new(Some(Arc::new(fd))),
+            used: AtomicBool::new(true),
             is_root: true,
+            place: RwLock::new(None),
+            pool: pool.clone(),
             mask: OnceLock::from(mask),
         })
     }
 
-    /// The directory `name` of `parent`, to be opened when needed. Only for layers in which names
-    /// do not move; the live layer uses [`Part::opened`].
+    /// The directory `name` of `parent`, to be opened when needed.
     pub fn below(parent: &Arc<Part>, name: &[u8]) -> Arc<Self> {
         Arc::new(Self {
             layer: parent.layer,
-            fd: OnceLock::new(),
-            place: Some((parent.clone(), name.into())),
+            fd: RwLock::new(None),
+            used: AtomicBool::new(false),
             is_root: false,
-            mask: OnceLock::new(),
+            place: RwLock::new(Some((parent.clone(), name.into()))),
+            pool: parent.pool.clone(),
+            mask: if parent.layer == BASE { OnceLock::new() } else { OnceLock::from(None) },
         })
     }
 
-    pub fn opened(parent: &Arc<Part>, name: &[u8]) -> Result<Arc<Self>> {
-        let fd = open_dir(parent.fd()?, name)?;
-        Ok(Arc::new(Self {
-            layer: parent.layer,
-            fd: OnceLock::from(fd),
-            place: None,
-            is_root: false,
-            mask: OnceLock::from(None),
-        }))
+    /// The directory was renamed: from now on it is opened from here.
+    pub fn moved(&self, parent: &Arc<Part>, name: &[u8]) {
+        *self.place.write() = Some((parent.clone(), name.into()));
     }
 
-    pub fn fd(&self) -> Result<BorrowedFd<'_>> {
-        if let Some(fd) = self.fd.get() {
-            return Ok(fd.as_fd());
+    /// The directory was removed: another one of its name is not it.
+    pub fn removed(&self) {
+        *self.place.write() = None;
+    }
+
+    pub fn fd(self: &Arc<Self>) -> Result<Arc<OwnedFd>> {
+        self.used.store(true, Ordering::Relaxed);
+        if let Some(fd) = &*self.fd.read() {
+            return Ok(fd.clone());
         }
-        let Some((parent, name)) = &self.place else { return Err(Errno::BADF) };
-        let fd = open_dir(parent.fd()?, name)?;
-        Ok(self.fd.get_or_init(|| fd).as_fd())
+        let place = self.place.read().clone();
+        let (parent, name) = place.ok_or(Errno::BADF)?;
+        let opened = Arc::new(open_dir(parent.fd()?.as_fd(), &name)?);
+        let fd = self.fd.write().get_or_insert(opened).clone();
+        self.pool.opened(self);
+        Ok(fd)
+    }
+
+    /// Closes the descriptor unless it was used since this was last asked. Says if it was closed.
+    pub(super) fn close_if_idle(&self) -> bool {
+        let idle = !self.used.swap(false, Ordering::Relaxed);
+        if idle {
+            *self.fd.write() = None;
+        }
+        idle
     }
 
     /// The mask that applies to entries of this part; only the base has one.
-    fn mask(&self) -> Option<&Arc<MaskDir>> {
+    fn mask(self: &Arc<Self>) -> Option<&Arc<MaskDir>> {
         let made = self.mask.get_or_init(|| {
-            let (parent, name) = self.place.as_ref()?;
+            let (parent, name) = self.place.read().clone()?;
             let above = parent.mask()?;
-            Some(above.enter(name, self.fd().ok()?))
+            Some(above.enter(&name, self.fd().ok()?))
         });
         made.as_ref()
     }
 
-    fn is_masked(&self, name: &[u8], kind: FileType) -> bool {
+    fn is_masked(self: &Arc<Self>, name: &[u8], kind: FileType) -> bool {
         self.layer == BASE
             && self.mask().is_some_and(|mask| mask.hides(name, kind == FileType::Directory))
     }
@@ -93,12 +120,12 @@ impl Part {
     /// Only a delta's directory that continues below can hold whiteouts; the others are spared a
     /// look at each of their files. (It may be the last part all the same: in a base used in place
     /// the directory below can disappear.)
-    fn holds_whiteouts(&self) -> Result<bool> {
+    fn holds_whiteouts(self: &Arc<Self>) -> Result<bool> {
         Ok(self.layer != BASE && (self.is_root || marks::continues_below(self.fd()?)))
     }
 
     /// Attributes of the entry `name`, or nothing if this part does not have it.
-    pub fn stat(&self, name: &[u8]) -> Result<Option<Stat>> {
+    pub fn stat(self: &Arc<Self>, name: &[u8]) -> Result<Option<Stat>> {
         match statat(self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -207,7 +234,13 @@ impl Stack {
     }
 
     /// Whether an entry says that its name does not exist here or below.
-    fn hides_below(&self, part: &Part, name: &[u8], stat: &Stat, kind: FileType) -> Result<bool> {
+    fn hides_below(
+        &self,
+        part: &Arc<Part>,
+        name: &[u8],
+        stat: &Stat,
+        kind: FileType,
+    ) -> Result<bool> {
         if part.layer == BASE {
             return Ok(part.is_masked(name, kind));
         }
@@ -238,7 +271,7 @@ impl Stack {
                 }
                 merged.identity = (stat.st_dev, stat.st_ino);
             }
-            merged.parts.push(self.part_of(part, name)?);
+            merged.parts.push(Part::below(part, name));
             match self.lower_of(part, name)? {
                 Lower::SameName => continue,
                 Lower::Nothing => break,
@@ -252,16 +285,8 @@ impl Stack {
         Ok(merged)
     }
 
-    fn part_of(&self, parent: &Arc<Part>, name: &[u8]) -> Result<Arc<Part>> {
-        let live = self.roots.first().is_some_and(|top| top.layer == parent.layer);
-        if live && parent.layer != BASE {
-            return Part::opened(parent, name);
-        }
-        Ok(Part::below(parent, name))
-    }
-
     /// The base is plain files: its attributes are data, never marks.
-    fn lower_of(&self, part: &Part, name: &[u8]) -> Result<Lower> {
+    fn lower_of(&self, part: &Arc<Part>, name: &[u8]) -> Result<Lower> {
         if part.layer == BASE {
             return Ok(Lower::Nothing);
         }
@@ -347,7 +372,7 @@ impl Stack {
         for (index, part) in parts.iter().enumerate() {
             let last = index + 1 == parts.len();
             let holds_whiteouts = part.holds_whiteouts()?;
-            read_names(part.fd()?, |name, kind, ino| {
+            read_names(part.fd()?.as_fd(), |name, kind, ino| {
                 if seen.contains(name) {
                     return Ok(());
                 }
@@ -366,7 +391,7 @@ impl Stack {
     }
 }
 
-fn is_whiteout_entry(part: &Part, name: &[u8], kind: FileType) -> Result<bool> {
+fn is_whiteout_entry(part: &Arc<Part>, name: &[u8], kind: FileType) -> Result<bool> {
     if kind != FileType::RegularFile {
         return Ok(false);
     }
@@ -374,7 +399,7 @@ fn is_whiteout_entry(part: &Part, name: &[u8], kind: FileType) -> Result<bool> {
     Ok(part.stat(name)?.is_some_and(|stat| marks::is_whiteout(fd, name, &stat)))
 }
 
-fn known_kind(part: &Part, name: &[u8], kind: FileType) -> Result<Option<FileType>> {
+fn known_kind(part: &Arc<Part>, name: &[u8], kind: FileType) -> Result<Option<FileType>> {
     if kind != FileType::Unknown {
         return Ok(Some(kind));
     }

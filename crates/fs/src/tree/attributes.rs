@@ -1,6 +1,7 @@
 //! Attributes: what `stat` shows, what may be changed, extended attributes.
 
 use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ringfence_sys::files::{getxattr_at, listxattr_at, removexattr_at, setxattr_at};
@@ -89,7 +90,7 @@ impl Tree {
         match &node.body {
             Body::Dir(dir) => {
                 let part = dir.merge.read().parts[0].clone();
-                Ok(Attr::of_dir(node.id, &fstat(part.fd()?)?))
+                Ok(self.dir_attr(node.id, &part, fstat(part.fd()?)?))
             }
             Body::Leaf(leaf) => match &*leaf.place.read() {
                 Place::At { part, name, .. } => {
@@ -208,16 +209,16 @@ impl Tree {
     fn with_entry<R>(
         &self,
         id: NodeId,
-        call: impl FnOnce(std::os::fd::BorrowedFd<'_>, &[u8]) -> Result<R>,
+        call: impl FnOnce(BorrowedFd<'_>, &[u8]) -> Result<R>,
     ) -> Result<R> {
         let node = self.node(id)?;
         match &node.body {
             Body::Dir(dir) => {
                 let part = dir.merge.read().parts[0].clone();
-                call(part.fd()?, b".")
+                call(part.fd()?.as_fd(), b".")
             }
             Body::Leaf(leaf) => match &*leaf.place.read() {
-                Place::At { part, name, .. } => call(part.fd()?, name),
+                Place::At { part, name, .. } => call(part.fd()?.as_fd(), name),
                 Place::Orphan { .. } => Err(Errno::NODATA),
             },
         }

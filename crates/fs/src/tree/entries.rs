@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, fstat};
 use rustix::io::{Errno, Result};
 
 use super::files::{Backer, Opened};
-use super::node::{Merge, Node, NodeId, Place};
+use super::node::{Body, Merge, Node, NodeId, Place};
 use super::{Attr, State, Tree};
 use crate::layers::copy::{MODE_BITS, Prepared, make_special};
 use crate::layers::marks;
@@ -42,7 +42,7 @@ impl Tree {
     fn replace_whiteout_with_file(
         &self,
         state: &State,
-        above: &Part,
+        above: &Arc<Part>,
         name: &[u8],
         mode: u32,
     ) -> Result<File> {
@@ -65,7 +65,7 @@ impl Tree {
             Err(e) => return Err(e),
         }
         let stat = above.stat(name)?.ok_or(Errno::IO)?;
-        let part = Part::opened(&above, name)?;
+        let part = Part::below(&above, name);
         self.entry_changed(parent);
         Ok(self.adopt_dir(
             parent,
@@ -157,6 +157,9 @@ impl Tree {
         let dir = self.node(parent)?;
         let merge = dir.as_dir()?.merge.read().clone();
         self.remove_empty_dir(&state, parent, &merge, name)?;
+        if let Some(Body::Dir(gone)) = self.known_child(parent, name).as_ref().map(|n| &n.body) {
+            gone.merge.read().parts.iter().for_each(|part| part.removed());
+        }
         self.name_is_gone(parent, name, None);
         Ok(())
     }
@@ -193,7 +196,7 @@ impl Tree {
     }
 
     /// Whiteouts may be left in a directory whose lower part is gone.
-    fn remove_live_dir(&self, state: &State, above: &Part, name: &[u8]) -> Result<()> {
+    fn remove_live_dir(&self, state: &State, above: &Arc<Part>, name: &[u8]) -> Result<()> {
         match rustix::fs::unlinkat(above.fd()?, name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY) => {
                 state.live.work.whiteout(None)?.exchange(above.fd()?, name)?;
@@ -292,7 +295,7 @@ impl Tree {
 }
 
 /// The kernel believes that nothing is at `name`; the only thing that may be there is a whiteout.
-fn expect_whiteout(above: &Part, name: &[u8]) -> Result<()> {
+fn expect_whiteout(above: &Arc<Part>, name: &[u8]) -> Result<()> {
     let stat = above.stat(name)?.ok_or(Errno::IO)?;
     if marks::is_whiteout(above.fd()?, name, &stat) { Ok(()) } else { Err(Errno::EXIST) }
 }

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use ringfence_policy::WorkspacePath;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, Result};
 
 use crate::layers::copy::Work;
@@ -211,14 +211,33 @@ impl Tree {
         }
     }
 
+    /// The host moved the times of a directory by something visible.
+    pub(crate) fn times_moved(&self, id: NodeId) {
+        if let Some(watch) = &self.watch {
+            watch.times_moved(id);
+        }
+    }
+
+    /// Attributes of a directory, given those of its uppermost part.
+    fn dir_attr(&self, id: NodeId, part: &Part, mut stat: Stat) -> Attr {
+        self.show_times(id, part, &mut stat);
+        Attr::of_dir(id, &stat)
+    }
+
+    fn show_times(&self, id: NodeId, part: &Part, stat: &mut Stat) {
+        if let Some(watch) = self.watch.as_ref().filter(|_| part.layer == BASE) {
+            watch.show_times(id, stat);
+        }
+    }
+
     fn adopt_dir(&self, parent: NodeId, name: &[u8], merged: Merged) -> Attr {
         let key = Key { identity: merged.identity, class: 0 };
-        let stat = merged.stat;
+        let (stat, top) = (merged.stat, merged.parts[0].clone());
         let node = self.table.write().adopt(parent, name, key, merged.identity, |id| {
             let Merged { parts, redirect, origins, .. } = merged;
             Node::dir(id, Merge { parts: parts.into(), redirect, origins }, key.identity)
         });
-        Attr::of_dir(node.id, &stat)
+        self.dir_attr(node.id, &top, stat)
     }
 
     fn adopt_leaf(

@@ -137,15 +137,15 @@ impl Tree {
         let whiteout = self.whiteout_for(state, &old.merge, old.name)?;
         let at_new = new.above.stat(new.name)?;
         let (from, to) = (old.above.fd()?, new.above.fd()?);
-        let rename = |flags| rustix::fs::renameat_with(from, old.name, to, new.name, flags);
+        let rename = |flags| rustix::fs::renameat_with(&from, old.name, &to, new.name, flags);
         match (whiteout, replaces) {
             (Some(whiteout), true) => {
                 rename(RenameFlags::empty())?;
-                whiteout.publish(from, old.name, RenameFlags::NOREPLACE)
+                whiteout.publish(&from, old.name, RenameFlags::NOREPLACE)
             }
             (Some(whiteout), false) => {
                 if at_new.is_none() {
-                    whiteout.publish(to, new.name, RenameFlags::NOREPLACE)?;
+                    whiteout.publish(&to, new.name, RenameFlags::NOREPLACE)?;
                 }
                 rename(RenameFlags::EXCHANGE)
             }
@@ -190,10 +190,14 @@ impl Tree {
 
     fn bind_moved(&self, node: &Arc<Node>, new: &Side<'_>) {
         self.table.write().bind(new.parent, new.name, node.id);
-        if let Body::Leaf(leaf) = &node.body {
-            let mut place = leaf.place.write();
-            let identity = place.identity();
-            *place = Place::At { part: new.above.clone(), name: new.name.into(), identity };
+        match &node.body {
+            Body::Leaf(leaf) => {
+                let mut place = leaf.place.write();
+                let identity = place.identity();
+                *place = Place::At { part: new.above.clone(), name: new.name.into(), identity };
+            }
+            // What moves is live, so the uppermost part is the one that moved.
+            Body::Dir(dir) => dir.merge.read().parts[0].moved(&new.above, new.name),
         }
     }
 }

@@ -32,10 +32,11 @@ impl Tree {
         let (parent, name) = self.name_of(id)?;
         let above = self.make_upper(state, parent)?;
         let source = dir.merge.read().parts[0].clone();
-        let stat = fstat(source.fd()?)?;
+        let mut stat = fstat(source.fd()?)?;
+        self.show_times(id, &source, &mut stat);
         let prepared = state.live.work.directory_over(&source, &stat, &Lower::SameName)?;
         prepared.publish(above.fd()?, &name, RenameFlags::NOREPLACE)?;
-        let part = Part::opened(&above, &name)?;
+        let part = Part::below(&above, &name);
         prepend(&mut dir.merge.write(), part.clone());
         Ok(part)
     }
@@ -94,7 +95,7 @@ impl Tree {
         state: &State,
         source: &Leaf,
         class: u8,
-        above: &Part,
+        above: &Arc<Part>,
         name: &[u8],
     ) -> Result<()> {
         let Some(key) = link_name(source, class) else { return Ok(()) };
@@ -159,7 +160,7 @@ fn link_name(leaf: &Leaf, class: u8) -> Option<Vec<u8>> {
 }
 
 /// Whether a directory has any entry; unreadable counts as yes.
-pub(super) fn holds_entries(part: &Part) -> bool {
+pub(super) fn holds_entries(part: &Arc<Part>) -> bool {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let names = part
         .fd()

@@ -1,0 +1,36 @@
+# Two commands are all a newcomer needs: `make demo` and `make test`.
+# Both install what is missing (Debian packages, as root or through sudo).
+
+CARGO ?= cargo
+RELEASE := target/release/ringfence
+
+.PHONY: help demo test lint build bench bench-quick
+
+help: ## Show what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+demo: ## Build, mount an example project under agent-safe and show what happens
+	@sh scripts/install-deps.sh demo
+	$(CARGO) build --release --locked
+	@sh examples/demo.sh $(RELEASE)
+
+test: ## Install what the tests need and run them all
+	@sh scripts/install-deps.sh test
+	$(CARGO) test --workspace --locked
+	python3 -m unittest discover -s benches/tests
+
+lint: ## Formatting, clippy, and dependency rules where cargo-deny is installed
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check; else echo "cargo-deny is not installed: skipped"; fi
+
+build: ## Build the release binary
+	$(CARGO) build --release --locked
+
+bench: build ## Measure against native and peers (root); report in target/bench
+	@sh scripts/install-deps.sh bench
+	python3 benches/run.py --binary $(RELEASE) --out target/bench
+
+bench-quick: build ## The same on a smaller tree, under two minutes
+	@sh scripts/install-deps.sh bench
+	python3 benches/run.py --quick --binary $(RELEASE) --out target/bench
