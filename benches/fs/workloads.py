@@ -17,7 +17,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Tuple
 from . import disk, processes, tree
 from .variants import Variant
 
-TIMEOUT = 8.0
+TIMEOUT = 120.0
 FIND = ["find", "tree", "-name", ".git", "-prune", "-o", "-ls"]
 GREP = ["grep", "-rF", "--exclude-dir=.git", tree.NEEDLE, "tree"]
 # Through a pipe, because tar does not read the files when it writes to /dev/null itself.

@@ -198,6 +198,30 @@ impl Mounted {
         Ok(())
     }
 
+    /// Freezes the live layer and goes on in a new one at `path`: a snapshot. Nothing is copied
+    /// except the files that are open now. For a snapshot of one moment the caller holds the
+    /// programs still meanwhile.
+    pub fn freeze(&mut self, path: &Path) -> Result<(), LayerError> {
+        let old = self.layer.meta();
+        let mut parents = vec![self.layer.path().to_path_buf()];
+        parents.extend(old.parents.iter().cloned());
+        let index = parents.len() as LayerIndex + 1;
+        let mut next = LayerDir::create(path, &old.base, parents)?;
+        next.record_rules(old.rules.clone())?;
+        let pool = DirPool::for_this_process();
+        let root = Part::root(index, next.open_dir("tree")?, None, &pool);
+        let links = vec![Part::root(index, next.open_dir("links")?, None, &pool)];
+        let live = Live { layer: index, work: Work::new(next.open_dir("work")?), links };
+        self.guard
+            .tree()
+            .freeze(live, root)
+            .map_err(|e| LayerError::io("freeze", self.layer.path(), e.into()))?;
+        self.layer.freeze()?;
+        self.layer.adopt(&next)?;
+        self.layer = next;
+        Ok(())
+    }
+
     /// Unmounts. Programs that still hold files open get errors from then on.
     pub fn unmount(mut self) -> Result<(), MountError> {
         self.end()

@@ -44,7 +44,7 @@ pub fn getxattr_at(
 pub fn listxattr_at(dir: impl AsFd, name: &[u8]) -> rustix::io::Result<Vec<u8>> {
     let path = below(dir, name);
     loop {
-        let size = rustix::fs::llistxattr(&path[..], &mut [0u8; 0][..])?;
+        let size = rustix::fs::llistxattr_query(&path[..])?;
         let mut buf = vec![0u8; size];
         match rustix::fs::llistxattr(&path[..], &mut buf[..]) {
             Ok(len) => {

@@ -70,6 +70,11 @@ impl Workspace {
         Self { dir, args: vec![], passthrough: true, kept_layer: None }
     }
 
+    /// One whose files the kernel serves itself where it may, and one that is asked for every read.
+    pub(crate) fn both_ways() -> [Self; 2] {
+        [Self::new(), Self::new().no_passthrough()]
+    }
+
     pub(crate) fn base(&self) -> PathBuf {
         self.dir.path().join("base")
     }
@@ -231,6 +236,15 @@ impl Mounted {
         let output = self.sh(script);
         assert!(!output.status.success(), "{script:?} succeeded: {output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// Runs a Python program in the root of the workspace, for system calls Rust has no safe name
+    /// for. It must succeed; what it prints is returned.
+    pub(crate) fn python(&self, program: &str) -> String {
+        let mut python = Command::new("python3");
+        let output = python.args(["-c", program]).current_dir(self.root()).output().unwrap();
+        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Names in a directory of the workspace, sorted.

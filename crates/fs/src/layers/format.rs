@@ -176,9 +176,14 @@ impl LayerDir {
         parents.extend(self.meta.parents.iter().cloned());
         let mut child = Self::create(path, &self.meta.base, parents)?;
         child.record_rules(self.meta.rules.clone())?;
-        let note = self.path.join("children").join(&child.meta.id);
-        write_durably(&note, child.path.as_os_str().as_encoded_bytes())?;
+        self.adopt(&child)?;
         Ok(child)
+    }
+
+    /// Notes that `child` stands on this layer.
+    pub(crate) fn adopt(&self, child: &Self) -> Result<(), LayerError> {
+        let note = self.path.join("children").join(&child.meta.id);
+        write_durably(&note, child.path.as_os_str().as_encoded_bytes())
     }
 
     /// Layers that stand on this one and still exist.

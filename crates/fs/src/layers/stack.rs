@@ -414,7 +414,7 @@ fn identity_of(parts: &[Arc<Part>]) -> Result<(u64, u64)> {
 
 /// Calls `each` for the entries of a directory, on a descriptor of its own so that concurrent
 /// listings do not share a position.
-fn read_names(
+pub(crate) fn read_names(
     dir: BorrowedFd<'_>,
     mut each: impl FnMut(&[u8], FileType, u64) -> Result<()>,
 ) -> Result<()> {

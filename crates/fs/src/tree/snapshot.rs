@@ -5,16 +5,17 @@
 //! layer and a copy stays in the frozen one. The caller stops the sandbox's tasks meanwhile, or
 //! accepts that a write during the freeze lands on either side.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, fstat};
+use rustix::fs::{AtFlags, FileType, RenameFlags, fstat};
 use rustix::io::{Errno, Result};
 
 use super::node::{Body, LeafBody, Node, Place};
 use super::upper::prepend;
 use super::{Live, NodeId, State, Tree};
 use crate::layers::copy::Work;
-use crate::layers::stack::{Leaf, Part};
+use crate::layers::stack::{Leaf, Part, read_names};
 
 impl Tree {
     /// Puts the empty layer `live`, whose tree is `root`, on top. The layer below is frozen from
@@ -79,6 +80,9 @@ impl Tree {
         let (parent, new_name) = names.first().ok_or(Errno::NOENT)?;
         let above = self.upper(state, *parent)?;
         copy.take_place_of((part.fd()?, name), (above.fd()?, new_name))?;
+        if stat.st_nlink > 1 {
+            self.replace_links(state, frozen, (part, name), (&above, new_name), stat.st_ino)?;
+        }
         for (parent, other) in &names[1..] {
             let at = self.upper(state, *parent)?;
             let flags = AtFlags::empty();
@@ -86,4 +90,49 @@ impl Tree {
         }
         Ok((above, new_name.clone()))
     }
+
+    /// The other names of a moved inode in the frozen layer lead to its copy from now on. They may
+    /// be anywhere, so this is the one case in which the layer is searched.
+    fn replace_links(
+        &self,
+        state: &State,
+        frozen: &Work,
+        copy: (&Arc<Part>, &[u8]),
+        moved: (&Arc<Part>, &[u8]),
+        inode: u64,
+    ) -> Result<()> {
+        let layer = copy.0.layer;
+        let of_layer = |part: &&Arc<Part>| part.layer == layer;
+        let tree = state.stack.roots().iter().find(of_layer).ok_or(Errno::IO)?;
+        for (part, name) in names_of_inode(tree, inode)? {
+            let link = frozen.link(copy.0.fd()?, copy.1)?;
+            link.publish(part.fd()?, &name, RenameFlags::empty())?;
+        }
+        let links = state.live.links.iter().find(of_layer).ok_or(Errno::IO)?;
+        let live = state.live.links.first().ok_or(Errno::IO)?;
+        for (part, name) in names_of_inode(links, inode)? {
+            let link = frozen.link(copy.0.fd()?, copy.1)?;
+            link.publish(part.fd()?, &name, RenameFlags::empty())?;
+            let flags = AtFlags::empty();
+            rustix::fs::linkat(moved.0.fd()?, moved.1, live.fd()?, &name[..], flags)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where an inode has names below a directory of one layer.
+fn names_of_inode(dir: &Arc<Part>, inode: u64) -> Result<Vec<(Arc<Part>, Box<[u8]>)>> {
+    let mut found = Vec::new();
+    let mut dirs = vec![dir.clone()];
+    while let Some(dir) = dirs.pop() {
+        read_names(dir.fd()?.as_fd(), |name, kind, ino| {
+            if kind == FileType::Directory {
+                dirs.push(Part::below(&dir, name));
+            } else if ino == inode {
+                found.push((dir.clone(), name.into()));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(found)
 }
