@@ -138,6 +138,10 @@ impl Guard {
     ) -> Result<(Attr, Keep, Opened)> {
         self.may_make(pid, Operation::Create, parent, name)?;
         let (attr, opened) = self.tree.create(parent, name, mode, backer)?;
+        if self.events.is_on() {
+            let paths = self.tree.paths_below(parent, name);
+            self.record(pid, Operation::Create, &paths, Level::Write, true);
+        }
         Ok((attr, self.keep(parent), opened))
     }
 

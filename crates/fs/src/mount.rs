@@ -99,6 +99,7 @@ pub fn mount(
     let mask = MaskDir::root(&options.mask, &base_fd)?;
     let mut layer = open_layer(options, &base)?;
     layer.record_rules(policy.rules().iter().map(record).collect())?;
+    layer.record_mask(&options.mask)?;
     let depth = stack_depth(options, &base, layer.path());
     let (tree, watch) = build_tree(options, base_fd, mask, &layer, depth > 0)?;
     let guard = Arc::new(Guard::new(tree, policy, events, options.owner));
@@ -208,6 +209,7 @@ impl Mounted {
         let index = parents.len() as LayerIndex + 1;
         let mut next = LayerDir::create(path, &old.base, parents)?;
         next.record_rules(old.rules.clone())?;
+        next.record_mask(&old.mask)?;
         let pool = DirPool::for_this_process();
         let root = Part::root(index, next.open_dir("tree")?, None, &pool);
         let links = vec![Part::root(index, next.open_dir("links")?, None, &pool)];

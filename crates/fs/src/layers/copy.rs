@@ -236,13 +236,13 @@ pub fn make_special(dir: impl AsFd, name: &[u8], kind: FileType, mode: u32) -> R
     }
 }
 
-fn open_source(from: &Leaf) -> Result<File> {
+pub(crate) fn open_source(from: &Leaf) -> Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(from.part.fd()?, &from.name[..], flags, Mode::empty())?;
     Ok(File::from(fd))
 }
 
-fn times_of(stat: &Stat) -> Timestamps {
+pub(crate) fn times_of(stat: &Stat) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ },
         last_modification: Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ },
@@ -250,7 +250,7 @@ fn times_of(stat: &Stat) -> Timestamps {
 }
 
 /// Copies the first `size` bytes, holes as holes. Returns the hash of a small, whole copy.
-fn copy_content(
+pub(crate) fn copy_content(
     from: &File,
     to: &mut File,
     size: u64,
@@ -323,7 +323,7 @@ fn copy_through_memory(from: &File, to: &mut File, mut at: u64, end: u64) -> Res
 }
 
 /// Copies `user.*` attributes except our marks. A filesystem without them has none to lose.
-fn copy_attributes(from: impl AsFd, to: impl AsFd) -> Result<()> {
+pub(crate) fn copy_attributes(from: impl AsFd, to: impl AsFd) -> Result<()> {
     let mut names = vec![0u8; 64 * 1024];
     let Ok(len) = rustix::fs::flistxattr(&from, &mut names[..]) else { return Ok(()) };
     for name in names[..len].split(|b| *b == 0).filter(|name| is_user_attribute(name)) {

@@ -19,6 +19,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use super::copy::MODE_BITS;
+use super::mask::MaskOptions;
 use crate::error::LayerError;
 
 /// The newest layout this build reads and the one it writes.
@@ -53,6 +54,9 @@ pub struct LayerMeta {
     pub parents: Vec<PathBuf>,
     #[serde(default)]
     pub rules: Vec<RuleRecord>,
+    /// What was left out of the base: without it every masked path would look deleted.
+    #[serde(default, skip_serializing_if = "MaskOptions::is_empty")]
+    pub mask: MaskOptions,
 }
 
 /// Reads just enough to tell a newer format from a broken file.
@@ -93,6 +97,7 @@ impl LayerDir {
             base,
             parents,
             rules: Vec::new(),
+            mask: MaskOptions::default(),
         };
         let mut layer = Self { path, meta, lock: None };
         layer.save()?;
@@ -158,6 +163,20 @@ impl LayerDir {
         self.save()
     }
 
+    /// Remembers what is left out of the base.
+    pub fn record_mask(&mut self, mask: &MaskOptions) -> Result<(), LayerError> {
+        if self.meta.mask == *mask {
+            return Ok(());
+        }
+        self.meta.mask = mask.clone();
+        self.save()
+    }
+
+    /// Whether another process has the layer open for writing.
+    pub fn is_in_use(&self) -> bool {
+        self.lock.is_none() && matches!(self.take_lock(), Err(LayerError::Busy { .. }))
+    }
+
     /// Makes the layer unchangeable. The caller guarantees that nobody writes to it any more.
     pub fn freeze(&mut self) -> Result<(), LayerError> {
         if self.meta.state == LayerState::Frozen {
@@ -176,6 +195,7 @@ impl LayerDir {
         parents.extend(self.meta.parents.iter().cloned());
         let mut child = Self::create(path, &self.meta.base, parents)?;
         child.record_rules(self.meta.rules.clone())?;
+        child.record_mask(&self.meta.mask)?;
         self.adopt(&child)?;
         Ok(child)
     }

@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{Mode, OFlags, openat};
+use serde::{Deserialize, Serialize};
 
 use crate::error::MountError;
 
 /// What to leave out of the base.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct MaskOptions {
     /// Patterns as in a `.gitignore` at the base's root. They rank above the ignore files.
     pub patterns: Vec<String>,

@@ -124,6 +124,17 @@ impl Part {
         Ok(self.layer != BASE && (self.is_root || marks::continues_below(self.fd()?)))
     }
 
+    /// Where this directory is in its own layer. In the base that is its path before any rename.
+    pub(crate) fn path(&self) -> WorkspacePath {
+        let mut names = Vec::new();
+        let mut place = self.place.read().clone();
+        while let Some((parent, name)) = place {
+            names.push(name);
+            place = parent.place.read().clone();
+        }
+        names.iter().rev().fold(WorkspacePath::root(), |path, name| path.join(name))
+    }
+
     /// Attributes of the entry `name`, or nothing if this part does not have it.
     pub fn stat(self: &Arc<Self>, name: &[u8]) -> Result<Option<Stat>> {
         match statat(self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -414,7 +425,7 @@ fn identity_of(parts: &[Arc<Part>]) -> Result<(u64, u64)> {
 
 /// Calls `each` for the entries of a directory, on a descriptor of its own so that concurrent
 /// listings do not share a position.
-pub(crate) fn read_names(
+pub(crate) pub(crate) fn read_names(
     dir: BorrowedFd<'_>,
     mut each: impl FnMut(&[u8], FileType, u64) -> Result<()>,
 ) -> Result<()> {
