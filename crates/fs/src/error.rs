@@ -53,7 +53,7 @@ pub enum MountError {
     LayerInsideBase { layer: PathBuf, base: PathBuf },
     #[error("mountpoint {} is busy: something is mounted there", path.display())]
     MountpointBusy { path: PathBuf },
-    #[error("no FUSE device: {advice}")]
+    #[error("/dev/fuse cannot be used: {advice}")]
     NoFuse { advice: &'static str },
     #[error("bad mask pattern {pattern:?}: {reason}")]
     BadMask { pattern: String, reason: String },

@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 
 use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 use ringfence_policy::{Level, Policy, Rule};
-use ringfence_sys::probe::FuseDevice;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::error::{LayerError, MountError};
@@ -88,8 +87,7 @@ pub fn mount(
     events: EventSink,
     on_end: impl FnOnce() + Send + 'static,
 ) -> Result<Mounted, MountError> {
-    let device = ringfence_sys::probe::fuse_device();
-    if let Some(advice) = device.advice().filter(|_| device == FuseDevice::Missing) {
+    if let Some(advice) = ringfence_sys::probe::fuse_device().advice() {
         return Err(MountError::NoFuse { advice });
     }
     let base = check_base(&options.base)?;
@@ -121,7 +119,7 @@ fn start(
         kernel: kernel.clone(),
     };
     let session = Session::new(adapter, &mountpoint, &session_config())
-        .map_err(|e| explain_mount_failure(&mountpoint, e))?;
+        .map_err(|e| MountError::io("mount", &mountpoint, e))?;
     let device = rustix::io::fcntl_dupfd_cloexec(session.as_fd(), 3)
         .map_err(|e| MountError::io("keep the connection of", &mountpoint, e.into()))?;
     let _ = kernel.connection.set((session.notifier(), device));
@@ -157,13 +155,6 @@ fn session_config() -> Config {
     config.n_threads = Some(2);
     config.clone_fd = true;
     config
-}
-
-fn explain_mount_failure(mountpoint: &Path, e: io::Error) -> MountError {
-    match ringfence_sys::probe::fuse_device().advice() {
-        Some(advice) => MountError::NoFuse { advice },
-        None => MountError::io("mount", mountpoint, e),
-    }
 }
 
 impl Mounted {

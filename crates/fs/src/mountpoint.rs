@@ -11,10 +11,12 @@ use crate::error::MountError;
 
 /// Checks a mountpoint and returns its real path. A mount of ours whose server died is removed.
 pub(crate) fn prepare(given: &Path) -> Result<PathBuf, MountError> {
-    let path = match given.canonicalize() {
+    // The real path of a dead mount can still be found; looking at it cannot.
+    let find = || given.canonicalize().and_then(|path| fs::metadata(&path).map(|_| path));
+    let path = match find() {
         Err(e) if e.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
-            detach(&remove_stale(given)?)?;
-            given.canonicalize()
+            detach(&stale_mount(given)?)?;
+            find()
         }
         other => other,
     };
@@ -32,7 +34,7 @@ pub(crate) fn prepare(given: &Path) -> Result<PathBuf, MountError> {
 }
 
 /// The real path of a mountpoint that cannot be entered, if the dead mount there is one of ours.
-fn remove_stale(given: &Path) -> Result<PathBuf, MountError> {
+fn stale_mount(given: &Path) -> Result<PathBuf, MountError> {
     let busy = || MountError::MountpointBusy { path: given.into() };
     let absolute = std::path::absolute(given).map_err(|_| busy())?;
     let (parent, name) = absolute.parent().zip(absolute.file_name()).ok_or_else(busy)?;

@@ -60,7 +60,7 @@ impl Work {
 
     /// A whiteout that remembers what it hides.
     pub fn whiteout(&self, hidden: Option<&Stamp>) -> Result<Prepared<'_>> {
-        let (prepared, file) = self.create_file(0)?;
+        let (prepared, file) = self.create_file(0o600)?;
         marks::set_whiteout(&file, hidden)?;
         Ok(prepared)
     }
@@ -71,9 +71,17 @@ impl Work {
     }
 
     pub fn directory(&self, mode: u32) -> Result<Prepared<'_>> {
-        let prepared = self.prepare();
-        rustix::fs::mkdirat(&self.dir, &prepared.name[..], Mode::from(mode & MODE_BITS))?;
+        let (prepared, dir) = self.open_directory()?;
+        marks::set_dir_mode(dir, mode)?;
         Ok(prepared)
+    }
+
+    fn open_directory(&self) -> Result<(Prepared<'_>, OwnedFd)> {
+        let prepared = self.prepare();
+        rustix::fs::mkdirat(&self.dir, &prepared.name[..], Mode::from(0o700))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(&self.dir, &prepared.name[..], flags, Mode::empty())?;
+        Ok((prepared, dir))
     }
 
     pub fn symlink(&self, target: &[u8]) -> Result<Prepared<'_>> {
@@ -103,14 +111,10 @@ impl Work {
         stat: &Stat,
         lower: &Lower,
     ) -> Result<Prepared<'_>> {
-        let prepared = self.directory(stat.st_mode)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // Until the attributes are on it the directory must be ours to open, whatever its mode.
-        rustix::fs::chmodat(&self.dir, &prepared.name[..], Mode::from(0o700), AtFlags::empty())?;
-        let dir = rustix::fs::openat(&self.dir, &prepared.name[..], flags, Mode::empty())?;
+        let (prepared, dir) = self.open_directory()?;
         marks::set_lower(&dir, lower)?;
         copy_attributes(from.fd()?, &dir)?;
-        rustix::fs::fchmod(&dir, Mode::from(stat.st_mode & MODE_BITS))?;
+        marks::set_dir_mode(&dir, stat.st_mode)?;
         rustix::fs::futimens(&dir, &times_of(stat))?;
         Ok(prepared)
     }
@@ -205,12 +209,11 @@ impl Drop for Prepared<'_> {
 
 /// Removes an entry of the work directory, whatever it is. What cannot be removed now is removed
 /// at the next open.
-fn remove_tree(dir: impl AsFd, name: &[u8]) {
+pub(super) fn remove_tree(dir: impl AsFd, name: &[u8]) {
     if rustix::fs::unlinkat(&dir, name, AtFlags::empty()).is_ok() {
         return;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let _ = rustix::fs::chmodat(&dir, name, Mode::from(0o700), AtFlags::empty());
     if let Ok(inner) = rustix::fs::openat(&dir, name, flags, Mode::empty()) {
         let names: Vec<Vec<u8>> = rustix::fs::Dir::read_from(&inner)
             .into_iter()

@@ -12,13 +12,15 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
-use super::copy::MODE_BITS;
+use super::copy::remove_tree;
+use super::marks;
 use super::mask::MaskOptions;
 use crate::error::LayerError;
 
@@ -80,14 +82,15 @@ impl LayerDir {
             return Err(LayerError::Exists { path: path.into() });
         }
         let base = base.canonicalize().map_err(|e| LayerError::io("find the base", base, e))?;
-        let mode = |path: &Path| fs::metadata(path).map(|meta| meta.mode() & MODE_BITS);
+        let mode = |path: &Path| fs::metadata(path).map(|meta| meta.mode());
         let shown = mode(&base).map_err(|e| LayerError::io("read", &base, e))?;
         for sub in ["", "tree", "work", "links", "children"] {
             make_private_dir(&path.join(sub))?;
         }
         // The root of the workspace looks like the root of the base.
         let tree = path.join("tree");
-        fs::set_permissions(&tree, fs::Permissions::from_mode(shown))
+        File::open(&tree)
+            .and_then(|dir| Ok(marks::set_dir_mode(dir, shown)?))
             .map_err(|e| LayerError::io("set the mode of", &tree, e))?;
         let path = path.canonicalize().map_err(|e| LayerError::io("find", path, e))?;
         let meta = LayerMeta {
@@ -261,10 +264,11 @@ impl LayerDir {
     fn clear_work(&self) -> Result<(), LayerError> {
         let work = self.path.join("work");
         let clear = || -> std::io::Result<()> {
-            if work.symlink_metadata().is_ok() {
-                fs::remove_dir_all(&work)?;
+            let dir = File::open(&work)?;
+            for entry in fs::read_dir(&work)? {
+                remove_tree(&dir, entry?.file_name().as_bytes());
             }
-            fs::DirBuilder::new().mode(0o700).create(&work)
+            Ok(())
         };
         clear().map_err(|e| LayerError::io("clear", &work, e))
     }

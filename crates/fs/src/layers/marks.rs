@@ -2,26 +2,32 @@
 //!
 //! | mark | on | meaning |
 //! |---|---|---|
-//! | `whiteout` | an empty regular file with mode 0 | this name is deleted; the value is the [`Stamp`] of what it hid |
+//! | `whiteout` | an empty regular file with mode 1600 | this name is deleted; the value is the [`Stamp`] of what it hid |
 //! | `lower` | a directory | `.`: merges with the same name below; a path: merges with that directory below; none: merges with nothing |
 //! | `origin` | a regular file | the [`Stamp`] of the lower file it was copied from |
+//! | `mode` | a directory with the set-group-id bit | the mode to show: on disk the owner can always enter and change it |
 //!
 //! Every mark is set before the one rename that publishes the entry, so a layer is whole after a
 //! crash at any moment. No file name is reserved, and nothing inside a sandbox can set a mark: the
 //! guard refuses the whole attribute prefix. A whiteout is a regular file rather than a character
 //! device 0/0 because overlayfs, the root of most containers, refuses to create those.
 //!
-//! A directory without a mark merges with nothing. So the common `mkdir` is one system call, a
+//! Modes on disk are such that an owner without privileges can use everything: a `user.*`
+//! attribute can only be set on what may be written and read on what may be read.
+//!
+//! A directory without a `lower` mark merges with nothing. So the common `mkdir` is one system call, a
 //! directory made where another was deleted never shows the old entries, and a directory that
 //! appears later under an in-place base does not leak into one the sandbox made.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{FileType, Stat, XattrFlags};
+use rustix::fs::{FileType, Mode, Stat, XattrFlags};
 use rustix::io::{Errno, Result};
 use ringfence_policy::WorkspacePath;
 use ringfence_sys::files::getxattr_at;
+
+use super::copy::MODE_BITS;
 
 /// Attributes with this prefix belong to the layer format and are invisible inside a sandbox.
 pub const PREFIX: &[u8] = b"user.ringfence.";
@@ -29,6 +35,17 @@ pub const PREFIX: &[u8] = b"user.ringfence.";
 const WHITEOUT: &CStr = c"user.ringfence.whiteout";
 const LOWER: &CStr = c"user.ringfence.lower";
 const ORIGIN: &CStr = c"user.ringfence.origin";
+const MODE: &CStr = c"user.ringfence.mode";
+
+/// Mode of a whiteout. No program makes such a file by accident, so the attribute is rarely asked
+/// for in vain.
+pub const WHITEOUT_MODE: u32 = 0o1600;
+
+/// Says that a directory carries a `mode` mark. The bit itself is never shown.
+const HAS_MODE: u32 = 0o2000;
+
+/// What the owner of a layer needs on every directory.
+const OWNER_ALL: u32 = 0o700;
 
 /// What a lower file was when the layer copied or deleted it: the middle of a three-way apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,11 +124,11 @@ pub enum Lower {
 
 /// Whether an entry of a delta layer deletes the name below it.
 ///
-/// The cheap test comes first: only an empty file with mode 0 is asked for the attribute.
+/// The cheap test comes first: only an empty file with that mode is asked for the attribute.
 pub fn is_whiteout(dir: impl AsFd, name: &[u8], stat: &Stat) -> bool {
     let candidate = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
         && stat.st_size == 0
-        && stat.st_mode & 0o7777 == 0;
+        && stat.st_mode & 0o7777 == WHITEOUT_MODE;
     candidate && getxattr_at(dir, name, WHITEOUT, &mut [0u8; 256]).is_ok()
 }
 
@@ -127,10 +144,41 @@ fn read(dir: BorrowedFd<'_>, name: &[u8], attr: &CStr) -> Option<Vec<u8>> {
     Some(buf[..len].to_vec())
 }
 
-/// Turns the open, empty, mode 0 file `fd` into a whiteout of what `stamp` describes.
+/// Turns the open, empty file `fd` into a whiteout of what `stamp` describes.
 pub fn set_whiteout(fd: impl AsFd, stamp: Option<&Stamp>) -> Result<()> {
     let value = stamp.map(Stamp::encode).unwrap_or_else(|| "1".into());
-    rustix::fs::fsetxattr(fd, WHITEOUT, value.as_bytes(), XattrFlags::empty())
+    rustix::fs::fsetxattr(&fd, WHITEOUT, value.as_bytes(), XattrFlags::empty())?;
+    rustix::fs::fchmod(fd, Mode::from(WHITEOUT_MODE))
+}
+
+/// Gives a directory of a layer the mode `shown`, as far as programs can tell.
+pub fn set_dir_mode(dir: impl AsFd, shown: u32) -> Result<()> {
+    let shown = shown & MODE_BITS;
+    if shown & OWNER_ALL == OWNER_ALL {
+        return rustix::fs::fchmod(dir, Mode::from(shown));
+    }
+    let value = format!("{shown:o}");
+    rustix::fs::fsetxattr(&dir, MODE, value.as_bytes(), XattrFlags::empty())?;
+    rustix::fs::fchmod(dir, Mode::from(shown | OWNER_ALL | HAS_MODE))
+}
+
+/// Whether a directory of this mode can be made as it is.
+pub fn is_plain_dir_mode(mode: u32) -> bool {
+    mode & OWNER_ALL == OWNER_ALL
+}
+
+/// Replaces the mode of a layer's directory by the one to show.
+pub fn show_dir_mode(stat: &mut Stat, read: impl FnOnce(&CStr, &mut [u8]) -> Result<usize>) {
+    let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    if !is_dir || stat.st_mode & HAS_MODE == 0 {
+        return;
+    }
+    let mut value = [0u8; 8];
+    let mark = read(MODE, &mut value).ok();
+    let mark = mark.and_then(|len| std::str::from_utf8(&value[..len]).ok());
+    if let Some(mode) = mark.and_then(|text| u32::from_str_radix(text, 8).ok()) {
+        stat.st_mode = stat.st_mode & !0o7777 | mode & MODE_BITS;
+    }
 }
 
 pub fn set_origin(fd: impl AsFd, stamp: &Stamp) -> Result<()> {

@@ -15,6 +15,8 @@ use ringfence_policy::WorkspacePath;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
 use rustix::io::{Errno, Result};
 
+use ringfence_sys::files::getxattr_at;
+
 use super::marks::{self, Lower};
 use super::mask::MaskDir;
 use super::pool::DirPool;
@@ -135,10 +137,28 @@ impl Part {
         names.iter().rev().fold(WorkspacePath::root(), |path, name| path.join(name))
     }
 
+    /// Attributes of the directory itself.
+    pub fn own_stat(self: &Arc<Self>) -> Result<Stat> {
+        let dir = self.fd()?;
+        let mut stat = fstat(&dir)?;
+        if self.layer != BASE {
+            marks::show_dir_mode(&mut stat, |attr, value| rustix::fs::fgetxattr(&dir, attr, value));
+        }
+        Ok(stat)
+    }
+
     /// Attributes of the entry `name`, or nothing if this part does not have it.
     pub fn stat(self: &Arc<Self>, name: &[u8]) -> Result<Option<Stat>> {
-        match statat(self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(stat)),
+        let dir = self.fd()?;
+        match statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(mut stat) => {
+                if self.layer != BASE {
+                    marks::show_dir_mode(&mut stat, |attr, value| {
+                        getxattr_at(&dir, name, attr, value)
+                    });
+                }
+                Ok(Some(stat))
+            }
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(e) => Err(e),
         }
@@ -223,7 +243,7 @@ impl Stack {
 
     pub fn root(&self) -> Result<Merged> {
         let top = self.roots.first().ok_or(Errno::NOENT)?;
-        let stat = fstat(top.fd()?)?;
+        let stat = top.own_stat()?;
         let identity = identity_of(&self.roots)?;
         Ok(Merged { parts: self.roots.clone(), stat, identity, redirect: None, origins: vec![] })
     }
@@ -341,7 +361,7 @@ impl Stack {
     fn resolve_below(&self, layer: LayerIndex, path: &WorkspacePath) -> Result<Found> {
         let below = self.roots_below(layer);
         let Some(top) = below.first() else { return Ok(Found::Absent) };
-        let stat = fstat(top.fd()?)?;
+        let stat = top.own_stat()?;
         let mut here = Merged {
             parts: below.to_vec(),
             stat,
@@ -425,7 +445,7 @@ fn identity_of(parts: &[Arc<Part>]) -> Result<(u64, u64)> {
 
 /// Calls `each` for the entries of a directory, on a descriptor of its own so that concurrent
 /// listings do not share a position.
-pub(crate) pub(crate) fn read_names(
+pub(crate) fn read_names(
     dir: BorrowedFd<'_>,
     mut each: impl FnMut(&[u8], FileType, u64) -> Result<()>,
 ) -> Result<()> {

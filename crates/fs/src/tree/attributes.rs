@@ -12,6 +12,7 @@ use super::files::Handle;
 use super::node::{Body, Node, NodeId, Place};
 use super::{State, Tree};
 use crate::layers::copy::{MODE_BITS, is_user_attribute};
+use crate::layers::marks;
 use crate::layers::stack::BASE;
 
 /// What `stat` shows, except the owner, which is the same for the whole mount.
@@ -90,7 +91,7 @@ impl Tree {
         match &node.body {
             Body::Dir(dir) => {
                 let part = dir.merge.read().parts[0].clone();
-                Ok(self.dir_attr(node.id, &part, fstat(part.fd()?)?))
+                Ok(self.dir_attr(node.id, &part, part.own_stat()?))
             }
             Body::Leaf(leaf) => match &*leaf.place.read() {
                 Place::At { part, name, .. } => {
@@ -122,14 +123,14 @@ impl Tree {
 
     fn set_mode_and_times(&self, state: &State, node: &Node, set: SetAttr) -> Result<()> {
         let times = times(set);
-        let mode = set.mode.map(|mode| Mode::from(mode & MODE_BITS));
         let Body::Leaf(leaf) = &node.body else {
             let part = self.upper(state, node.id)?;
-            if let Some(mode) = mode {
-                rustix::fs::fchmod(part.fd()?, mode)?;
+            if let Some(mode) = set.mode {
+                marks::set_dir_mode(part.fd()?, mode)?;
             }
             return rustix::fs::futimens(part.fd()?, &times);
         };
+        let mode = set.mode.map(|mode| Mode::from(mode & MODE_BITS));
         self.copy_up_or_move_on(state, node, None)?;
         match &*leaf.place.read() {
             Place::At { part, name, .. } => {

@@ -55,15 +55,7 @@ impl Tree {
     pub fn mkdir(&self, parent: NodeId, name: &[u8], mode: u32) -> Result<Attr> {
         let state = self.state.read();
         let above = self.upper(&state, parent)?;
-        let bits = Mode::from(mode & MODE_BITS);
-        match rustix::fs::mkdirat(above.fd()?, name, bits) {
-            Ok(()) => {}
-            Err(Errno::EXIST) => {
-                expect_whiteout(&above, name)?;
-                state.live.work.directory(mode)?.exchange(above.fd()?, name)?;
-            }
-            Err(e) => return Err(e),
-        }
+        self.make_dir(&state, &above, name, mode)?;
         let stat = above.stat(name)?.ok_or(Errno::IO)?;
         let part = Part::below(&above, name);
         self.entry_changed(parent);
@@ -78,6 +70,23 @@ impl Tree {
                 origins: vec![],
             },
         ))
+    }
+
+    fn make_dir(&self, state: &State, above: &Arc<Part>, name: &[u8], mode: u32) -> Result<()> {
+        let made = match marks::is_plain_dir_mode(mode) {
+            true => rustix::fs::mkdirat(above.fd()?, name, Mode::from(mode & MODE_BITS)),
+            false => {
+                let prepared = state.live.work.directory(mode)?;
+                prepared.publish(above.fd()?, name, RenameFlags::NOREPLACE)
+            }
+        };
+        match made {
+            Err(Errno::EXIST) => {
+                expect_whiteout(above, name)?;
+                state.live.work.directory(mode)?.exchange(above.fd()?, name)
+            }
+            other => other,
+        }
     }
 
     pub fn symlink(&self, parent: NodeId, name: &[u8], target: &[u8]) -> Result<Attr> {

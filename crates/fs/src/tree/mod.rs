@@ -166,7 +166,7 @@ impl Tree {
         let node = self.node(id)?;
         let dir = node.as_dir()?;
         let merge = dir.merge.read().clone();
-        let stat = rustix::fs::fstat(merge.parts[0].fd()?)?;
+        let stat = merge.parts[0].own_stat()?;
         Ok(Merged {
             parts: merge.parts.to_vec(),
             stat,

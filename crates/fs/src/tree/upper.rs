@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ringfence_policy::WorkspacePath;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, fstat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, Result};
 
 use super::node::{Merge, Node, NodeId, Place};
@@ -32,7 +32,7 @@ impl Tree {
         let (parent, name) = self.name_of(id)?;
         let above = self.make_upper(state, parent)?;
         let source = dir.merge.read().parts[0].clone();
-        let mut stat = fstat(source.fd()?)?;
+        let mut stat = source.own_stat()?;
         self.show_times(id, &source, &mut stat);
         let prepared = state.live.work.directory_over(&source, &stat, &Lower::SameName)?;
         prepared.publish(above.fd()?, &name, RenameFlags::NOREPLACE)?;

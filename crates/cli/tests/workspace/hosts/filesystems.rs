@@ -79,7 +79,7 @@ fn mounts_inside_the_base_belong_to_the_workspace() {
         let site = Site::new(User::Root)
             .mount("base", "-t tmpfs -o size=64m tmpfs")
             .mount("base/one", "-t tmpfs -o size=8m tmpfs")
-            .mount("base/one/two", "-t tmpfs -o size=8m tmpfs");
+            .mount("base/one/two", "-t tmpfs -o size=32m tmpfs");
         fill(&site.path("base/one/two"));
         site.prepare("cd base; for d in . one one/two; do echo $d > $d/file; mkdir $d/d; echo $d > $d/d/in; done");
         let site = site.args(&["--preset", "full-access"]).args(args).start();

@@ -192,7 +192,9 @@ impl Drop for Site {
         if let Some(server) = self.server.take() {
             server.stop();
         }
-        for path in self.mounts.iter().rev() {
+        // What a failed test leaves mounted would keep its directory from being removed.
+        let workspace = self.path("mnt");
+        for path in std::iter::once(&workspace).chain(self.mounts.iter().rev()) {
             let _ = unmount(path, UnmountFlags::DETACH);
         }
     }
