@@ -116,6 +116,8 @@ pub(crate) struct Origin {
     pub(crate) since: Option<Time>,
     /// The key of the copy in `links/` that holds the content, if the tree does not.
     pub(crate) link: Option<Vec<u8>>,
+    /// The base path of the file this was, for all changes of a renamed file.
+    pub(crate) renamed_from: Option<WorkspacePath>,
     /// The name a renamed file gave up, unless its whole directory is deleted.
     pub(crate) vacated: Option<WorkspacePath>,
 }

@@ -72,6 +72,12 @@ pub struct Guard {
     owner: Owner,
 }
 
+/// Names of one inode share a node only if they have one level. Files that may be written to are
+/// class 0, so that the number of a file does not change when it gets a second name.
+fn class(level: Level) -> u8 {
+    if level == Level::Write { 0 } else { level as u8 + 1 }
+}
+
 /// A process that asks; only for the record.
 pub type Pid = u32;
 
@@ -93,8 +99,16 @@ impl Guard {
     }
 
     /// New opens are decided by `policy` from now on. The kernel must be told to forget names.
+    /// Names of one file that no longer have one level get nodes of their own.
     pub fn set_policy(&self, policy: Arc<Policy>) {
         self.levels.replace_policy(policy);
+        for (id, names) in self.tree.linked() {
+            let levels = names.iter().map(|(dir, name)| self.levels.of_name(&self.tree, *dir, name));
+            let levels: Vec<_> = levels.collect();
+            if levels.windows(2).any(|pair| pair[0] != pair[1]) {
+                self.tree.detach(id);
+            }
+        }
     }
 
     // ---- decided by the name's level ----
@@ -107,9 +121,34 @@ impl Guard {
         if level == Level::None {
             return self.lookup_passage(pid, parent, name);
         }
-        let keep = self.keep(parent);
-        let found = self.tree.lookup(parent, name, level as u8)?;
-        Ok(found.map_or(Looked::Absent(keep), |attr| Looked::Found(attr, keep)))
+        match self.tree.lookup(parent, name, class(level))? {
+            None => Ok(Looked::Absent(self.keep(parent))),
+            Some(attr) => match self.keep_found(parent, &attr, level)? {
+                Some(keep) => Ok(Looked::Found(attr, keep)),
+                None => {
+                    self.tree.forget(attr.id, 1);
+                    let paths = self.tree.paths_below(parent, name);
+                    self.record(pid, Operation::Lookup, &paths, Level::View, false);
+                    Ok(Looked::Absent(Keep::No))
+                }
+            },
+        }
+    }
+
+    /// How long something that was found may be remembered; nothing if it must not be seen after
+    /// all, because of a path it had before it was renamed.
+    fn keep_found(&self, parent: NodeId, attr: &Attr, level: Level) -> Result<Option<Keep>> {
+        if attr.kind == FileType::Directory && self.tree.has_origins(attr.id) {
+            let node = self.tree.node(attr.id)?;
+            return Ok(match self.levels.of_node(&self.tree, &node)? {
+                Access::Hidden => None,
+                Access::Passage => Some(Keep::No),
+                Access::Level(_) => Some(self.keep(parent)),
+            });
+        }
+        // Another name of the same file may be written to, through another node.
+        let shared = attr.nlink > 1 && level < Level::Write && attr.kind == FileType::RegularFile;
+        Ok(Some(if shared { Keep::Short } else { self.keep(parent) }))
     }
 
     fn lookup_passage(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<Looked> {
@@ -117,7 +156,7 @@ impl Guard {
         if may_show(&self.levels.policy(), &paths) {
             if let Found::Dir(dir) = self.tree.peek(parent, name)? {
                 if self.levels.is_passage(&self.tree, &paths, &dir)? {
-                    let found = self.tree.lookup(parent, name, 0)?;
+                    let found = self.tree.lookup(parent, name, class(Level::None))?;
                     return Ok(found.map_or(Looked::Absent(Keep::No), |attr| {
                         Looked::Found(attr, Keep::No)
                     }));
@@ -380,22 +419,29 @@ impl Guard {
         if hidden && !self.listed_passage(parent, listed, paths)? {
             return Ok(None);
         }
-        let keep = if hidden { Keep::No } else { self.keep(parent) };
-        let attr = match plus {
-            true => match self.tree.lookup_listed(parent, listed, level as u8)? {
-                Some(attr) => Some((attr, keep)),
-                None => return Ok(None),
-            },
-            false => None,
+        // The listing alone does not tell of paths from before a rename.
+        if !plus && !(listed.kind == FileType::Directory && listed.part == 0) {
+            let known = self.tree.known_child(parent, &listed.name);
+            let id = known.map_or(NodeId(listed.ino.max(2)), |node| node.id);
+            return Ok(Some(Seen { name: &listed.name, kind: listed.kind, position, id, attr: None }));
+        }
+        let Some(attr) = self.tree.lookup_listed(parent, listed, class(level))? else {
+            return Ok(None);
         };
-        let id = match attr {
-            Some((attr, _)) => attr.id,
-            None => self
-                .tree
-                .known_child(parent, &listed.name)
-                .map_or(NodeId(listed.ino.max(2)), |node| node.id),
+        let keep = match hidden {
+            true => Some(Keep::No),
+            false => self.keep_found(parent, &attr, level)?,
         };
-        Ok(Some(Seen { name: &listed.name, kind: listed.kind, position, id, attr }))
+        if keep.is_none() || !plus {
+            self.tree.forget(attr.id, 1);
+        }
+        Ok(keep.map(|keep| Seen {
+            name: &listed.name,
+            kind: listed.kind,
+            position,
+            id: attr.id,
+            attr: plus.then_some((attr, keep)),
+        }))
     }
 
     fn listed_passage(

@@ -7,6 +7,9 @@
 //!
 //! This crate knows nothing of sandboxes, sessions, networks or async.
 
+pub mod apply;
+pub mod changes;
+pub mod diff;
 mod error;
 pub mod events;
 mod fuse;

@@ -143,8 +143,8 @@ fn start(
 fn session_config() -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
-        MountOption::FSName("ringfence".into()),
-        MountOption::Subtype("ringfence".into()),
+        MountOption::FSName(mountpoint::SOURCE.into()),
+        MountOption::Subtype(mountpoint::SOURCE.into()),
         MountOption::DefaultPermissions,
         MountOption::NoDev,
         MountOption::NoSuid,

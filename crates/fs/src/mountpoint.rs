@@ -9,10 +9,17 @@ use rustix::io::Errno;
 
 use crate::error::MountError;
 
+/// What the mount table shows as the source of our mounts.
+pub(crate) const SOURCE: &str = "ringfence";
+
 /// Checks a mountpoint and returns its real path. A mount of ours whose server died is removed.
 pub(crate) fn prepare(given: &Path) -> Result<PathBuf, MountError> {
-    // The real path of a dead mount can still be found; looking at it cannot.
-    let find = || given.canonicalize().and_then(|path| fs::metadata(&path).map(|_| path));
+    // The path and attributes of a dead mount may still be cached; its space is always asked for.
+    let find = || {
+        let path = given.canonicalize()?;
+        rustix::fs::statfs(&path)?;
+        io::Result::Ok(path)
+    };
     let path = match find() {
         Err(e) if e.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
             detach(&stale_mount(given)?)?;
@@ -27,7 +34,7 @@ pub(crate) fn prepare(given: &Path) -> Result<PathBuf, MountError> {
     if !fs::metadata(&path).is_ok_and(|meta| meta.is_dir()) {
         return Err(MountError::MountpointMissing { path: given.into() });
     }
-    if mounted_type(&path).is_some() {
+    if mounted(&path).is_some() {
         return Err(MountError::MountpointBusy { path });
     }
     Ok(path)
@@ -39,8 +46,8 @@ fn stale_mount(given: &Path) -> Result<PathBuf, MountError> {
     let absolute = std::path::absolute(given).map_err(|_| busy())?;
     let (parent, name) = absolute.parent().zip(absolute.file_name()).ok_or_else(busy)?;
     let path = parent.canonicalize().map_err(|_| busy())?.join(name);
-    match mounted_type(&path) {
-        Some(kind) if kind == "fuse.ringfence" => Ok(path),
+    match mounted(&path) {
+        Some(source) if source == SOURCE => Ok(path),
         _ => Err(busy()),
     }
 }
@@ -64,15 +71,15 @@ pub(crate) fn detach(path: &Path) -> Result<(), MountError> {
     }
 }
 
-/// The type of what is mounted exactly at `path`, the uppermost if several are.
-fn mounted_type(path: &Path) -> Option<String> {
+/// The source of what is mounted exactly at `path`, the uppermost if several are.
+fn mounted(path: &Path) -> Option<String> {
     let table = fs::read("/proc/self/mountinfo").ok()?;
     let table = String::from_utf8_lossy(&table).into_owned();
     table.lines().rev().find_map(|line| {
-        let (fields, kind) = line.split_once(" - ")?;
+        let (fields, filesystem) = line.split_once(" - ")?;
         let at = unescape(fields.split(' ').nth(4)?);
-        (Path::new(&crate::os_string(at)) == path)
-            .then(|| kind.split(' ').next().unwrap_or_default().to_owned())
+        let source = filesystem.split(' ').nth(1).unwrap_or_default();
+        (Path::new(&crate::os_string(at)) == path).then(|| source.to_owned())
     })
 }
 

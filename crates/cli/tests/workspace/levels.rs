@@ -542,7 +542,8 @@ fn only_user_attributes_exist() {
             rustix::fs::setxattr(&path, "user.u", b"1", flags).unwrap();
         });
         let ws = ws.preset("full-access").mount();
-        for name in ["security.mine", "security.capability", "trusted.t", "trusted.overlay.opaque"] {
+        for name in ["security.mine", "security.capability", "trusted.t", "trusted.overlay.opaque"]
+        {
             // A well-formed set of file capabilities: the kernel looks at the value first.
             let value = b"\0\0\0\x02\0\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
             let set = rustix::fs::setxattr(ws.path("f"), name, value, XattrFlags::empty());
@@ -565,7 +566,8 @@ fn link_counts_and_sizes_of_directories_say_nothing_about_hidden_entries() {
     let facts = |hidden: usize| {
         let ws = Workspace::new().dir("d/seen").with_base(|base| {
             for n in 0..hidden {
-                fs::create_dir(base.join(format!("d/.secret-directory-with-a-long-name-{n}"))).unwrap();
+                fs::create_dir(base.join(format!("d/.secret-directory-with-a-long-name-{n}")))
+                    .unwrap();
             }
         });
         let ws = ws.rule("write:**/*").rule("none:**/.secret*/**@10").mount();
@@ -605,7 +607,8 @@ fn a_hidden_directory_with_a_visible_descendant_shows_only_the_way_to_it() {
         assert_eq!(ws.names("top"), ["mid"]);
         assert_eq!(ws.names("top/mid"), ["seen"]);
         assert_eq!(fs::read(ws.path("top/mid/seen")).unwrap(), b"s");
-        for hidden in ["away", "away/f", "top/other", "top/closed", "top/closed/f", "top/mid/other"] {
+        for hidden in ["away", "away/f", "top/other", "top/closed", "top/closed/f", "top/mid/other"]
+        {
             assert_eq!(errno(fs::symlink_metadata(ws.path(hidden))), ENOENT, "{hidden}");
             assert_eq!(errno(fs::create_dir(ws.path(hidden)).map_err(not_below_absent)), EACCES);
         }
@@ -775,7 +778,8 @@ fn chmod_works_on_files_and_directories_that_may_be_written() {
 #[test]
 fn a_megabyte_of_binary_is_read_unchanged() {
     require_fuse!();
-    let content: Vec<u8> = (0..1u32 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let content: Vec<u8> =
+        (0..1u32 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     for ws in Workspace::both_ways() {
         let ws = ws.file("blob", &content).rule("read:/blob").mount();
         assert_eq!(fs::metadata(ws.path("blob")).unwrap().len(), 1 << 20);
@@ -823,7 +827,8 @@ fn every_kind_of_entry_is_listed_with_its_type() {
     mksocket(&ws.path("socket")).unwrap();
     assert_eq!(names_in(&ws.root()), ["dir", "fifo", "file", "link", "socket"]);
     for entry in fs::read_dir(ws.root()).unwrap() {
-        let (kind, name) = (entry.as_ref().unwrap().file_type().unwrap(), entry.unwrap().file_name());
+        let (kind, name) =
+            (entry.as_ref().unwrap().file_type().unwrap(), entry.unwrap().file_name());
         let right = match name.to_str().unwrap() {
             "file" => kind.is_file(),
             "dir" => kind.is_dir(),

@@ -292,6 +292,8 @@ impl Drop for Mounted {
         if let Some(server) = self.server.take() {
             server.stop();
         }
+        // A test that failed after a crash leaves a dead mount, and with it its directories.
+        let _ = rustix::mount::unmount(self.root(), rustix::mount::UnmountFlags::DETACH);
     }
 }
 

@@ -19,6 +19,9 @@ pub(crate) fn same_content(a: &Leaf, b: &Leaf) -> Result<bool> {
     if kind != FileType::from_raw_mode(b.stat.st_mode) {
         return Ok(false);
     }
+    if (a.stat.st_dev, a.stat.st_ino) == (b.stat.st_dev, b.stat.st_ino) {
+        return Ok(true);
+    }
     match kind {
         FileType::RegularFile => Ok(a.stat.st_size == b.stat.st_size && same_bytes(a, b)?),
         FileType::Symlink => Ok(link_target(a)? == link_target(b)?),

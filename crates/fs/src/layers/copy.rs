@@ -10,12 +10,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ringfence_policy::WorkspacePath;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat, Timespec, Timestamps,
     XattrFlags,
 };
 use rustix::io::{Errno, Result};
 
+use super::intent::{self, Intent};
 use super::marks::{self, Lower, Stamp};
 use super::stack::{Leaf, Part};
 
@@ -24,7 +26,7 @@ pub const MODE_BITS: u32 = 0o1777;
 
 /// Files up to this size are hashed while they are copied, so that `apply` can tell a base file
 /// that was merely touched from one that was changed.
-const HASHED_SIZE: u64 = 1 << 20;
+pub(crate) const HASHED_SIZE: u64 = 1 << 20;
 
 /// The directory where entries of one layer are prepared.
 #[derive(Debug)]
@@ -56,6 +58,24 @@ impl Work {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.dir, &prepared.name[..], flags, Mode::from(mode))?;
         Ok((prepared, File::from(fd)))
+    }
+
+    /// Writes down that `whiteout` is to be published at `old` once the entry with `inode` has
+    /// moved from there to `new`. Forgotten with the value that is returned.
+    pub fn intend(
+        &self,
+        whiteout: &Prepared<'_>,
+        old: WorkspacePath,
+        new: WorkspacePath,
+        inode: u64,
+    ) -> Result<Prepared<'_>> {
+        let mut prepared = self.prepare();
+        prepared.name.insert(0, intent::PREFIX);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.dir, &prepared.name[..], flags, Mode::from(0o600))?;
+        let intent = Intent { old, new, inode, whiteout: whiteout.name.clone() };
+        File::from(fd).write_all(&intent.encode()).map_err(errno)?;
+        Ok(prepared)
     }
 
     /// A whiteout that remembers what it hides.
@@ -214,7 +234,12 @@ pub(super) fn remove_tree(dir: impl AsFd, name: &[u8]) {
         return;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    if let Ok(inner) = rustix::fs::openat(&dir, name, flags, Mode::empty()) {
+    let open = || rustix::fs::openat(&dir, name, flags, Mode::empty());
+    let inner = open().or_else(|_| {
+        rustix::fs::chmodat(&dir, name, Mode::from(0o700), AtFlags::empty())?;
+        open()
+    });
+    if let Ok(inner) = inner {
         let names: Vec<Vec<u8>> = rustix::fs::Dir::read_from(&inner)
             .into_iter()
             .flatten()

@@ -20,6 +20,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 use super::copy::remove_tree;
+use super::intent;
 use super::marks;
 use super::mask::MaskOptions;
 use crate::error::LayerError;
@@ -263,14 +264,13 @@ impl LayerDir {
 
     fn clear_work(&self) -> Result<(), LayerError> {
         let work = self.path.join("work");
-        let clear = || -> std::io::Result<()> {
-            let dir = File::open(&work)?;
-            for entry in fs::read_dir(&work)? {
-                remove_tree(&dir, entry?.file_name().as_bytes());
-            }
-            Ok(())
-        };
-        clear().map_err(|e| LayerError::io("clear", &work, e))
+        let (tree, dir) = (self.open_dir("tree")?, self.open_dir("work")?);
+        let names: std::io::Result<Vec<_>> = fs::read_dir(&work)
+            .and_then(|dir| dir.map(|e| Ok(e?.file_name().as_bytes().to_vec())).collect());
+        let names = names.map_err(|e| LayerError::io("clear", &work, e))?;
+        intent::finish_all(&tree, &dir, &names);
+        names.iter().for_each(|name| remove_tree(&dir, name));
+        Ok(())
     }
 
     fn save(&self) -> Result<(), LayerError> {

@@ -13,7 +13,7 @@ use super::node::{Body, Node, NodeId, Place};
 use super::{State, Tree};
 use crate::layers::copy::{MODE_BITS, is_user_attribute};
 use crate::layers::marks;
-use crate::layers::stack::BASE;
+use crate::layers::stack::Leaf;
 
 /// What `stat` shows, except the owner, which is the same for the whole mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +39,8 @@ impl Attr {
         Self { nlink: 1, size: DIR_SIZE, blocks: DIR_SIZE / 512, ..Self::plain(id, stat) }
     }
 
-    /// The link count of a base file says that it has other names, maybe hidden ones.
-    pub(super) fn of_leaf(id: NodeId, stat: &Stat, in_base: bool) -> Self {
-        let attr = Self::plain(id, stat);
-        if in_base { Self { nlink: attr.nlink.min(1), ..attr } } else { attr }
+    pub(super) fn of_leaf(id: NodeId, stat: &Stat) -> Self {
+        Self::plain(id, stat)
     }
 
     fn plain(id: NodeId, stat: &Stat) -> Self {
@@ -96,14 +94,11 @@ impl Tree {
             Body::Leaf(leaf) => match &*leaf.place.read() {
                 Place::At { part, name, .. } => {
                     let stat = part.stat(name)?.ok_or(Errno::NOENT)?;
-                    let linked = state.live.links.iter().any(|l| std::sync::Arc::ptr_eq(l, part));
-                    let mut attr = Attr::of_leaf(node.id, &stat, part.layer == BASE);
-                    attr.nlink -= u32::from(linked && attr.nlink > 1);
-                    Ok(attr)
+                    let leaf = Leaf { part: part.clone(), name: name.clone(), stat };
+                    Ok(self.leaf_attr(state, node.id, &leaf))
                 }
                 Place::Orphan { fd, .. } => {
-                    let stat = fstat(fd)?;
-                    Ok(Attr { nlink: 0, ..Attr::of_leaf(node.id, &stat, false) })
+                    Ok(Attr { nlink: 0, ..Attr::of_leaf(node.id, &fstat(fd)?) })
                 }
             },
         }

@@ -1,7 +1,7 @@
 //! Making and removing names.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, fstat};
@@ -36,7 +36,7 @@ impl Tree {
         let node = self.adopt_new_leaf(parent, name, above, &stat);
         self.entry_changed(parent);
         let opened = self.open_created(&node, file, backer)?;
-        Ok((Attr::of_leaf(node.id, &stat, false), opened))
+        Ok((Attr::of_leaf(node.id, &stat), opened))
     }
 
     fn replace_whiteout_with_file(
@@ -138,7 +138,7 @@ impl Tree {
         table.count(id);
         drop(table);
         self.entry_changed(parent);
-        Ok(Attr::of_leaf(id, &stat, false))
+        Ok(self.leaf_attr(&state, id, &Leaf { part: above, name: name.into(), stat }))
     }
 
     pub fn unlink(&self, parent: NodeId, name: &[u8]) -> Result<()> {
@@ -165,6 +165,7 @@ impl Tree {
         let state = self.state.read();
         let dir = self.node(parent)?;
         let merge = dir.as_dir()?.merge.read().clone();
+        let _held = self.hold_dir((parent, name))?;
         self.remove_empty_dir(&state, parent, &merge, name)?;
         if let Some(Body::Dir(gone)) = self.known_child(parent, name).as_ref().map(|n| &n.body) {
             gone.merge.read().parts.iter().for_each(|part| part.removed());
@@ -173,8 +174,17 @@ impl Tree {
         Ok(())
     }
 
+    /// Keeps the inode of a known directory in use while it is removed: its number must not go to
+    /// a new file before the directory's node has lost its name.
+    pub(super) fn hold_dir(&self, at: (NodeId, &[u8])) -> Result<Option<Arc<OwnedFd>>> {
+        match self.known_child(at.0, at.1).as_ref().map(|node| &node.body) {
+            Some(Body::Dir(dir)) => dir.merge.read().parts[0].fd().map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Removes a directory that shows no entry at all, leaving a whiteout where one is needed.
-    pub(super) fn remove_empty_dir(
+    fn remove_empty_dir(
         &self,
         state: &State,
         parent: NodeId,

@@ -137,7 +137,9 @@ impl Tree {
     fn opened(&self, node: &Arc<Node>, io: &mut Io, write: bool) -> Opened {
         io.opens += 1;
         let cached = io.mode == IoMode::Cached;
-        let keep_cache = cached && std::mem::replace(&mut io.cache_is_fresh, cached);
+        let fresh = cached && std::mem::replace(&mut io.cache_is_fresh, cached);
+        // A file that other nodes stand for too may have been changed through them.
+        let keep_cache = fresh && node.as_leaf().is_ok_and(|leaf| leaf.class == 0);
         let backing = if cached { None } else { io.backing.clone() };
         Opened { handle: self.handles.add(node, write), keep_cache, backing }
     }

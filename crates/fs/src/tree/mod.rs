@@ -139,7 +139,7 @@ impl Tree {
     }
 
     /// Finds `name` and makes it known to the kernel. `class` keeps names of one inode apart that
-    /// the caller treats differently.
+    /// the caller treats differently; 0 is for names that may be written to.
     pub fn lookup(&self, parent: NodeId, name: &[u8], class: u8) -> Result<Option<Attr>> {
         let state = self.state.read();
         let node = self.node(parent)?;
@@ -155,6 +155,24 @@ impl Tree {
         let node = self.node(parent)?;
         let parts = node.as_dir()?.merge.read().parts.clone();
         state.stack.find(&parts, name)
+    }
+
+    /// Whether a directory was renamed, so that paths from before count for it.
+    pub fn has_origins(&self, id: NodeId) -> bool {
+        let node = self.table.read().get(id);
+        node.is_some_and(|node| {
+            node.as_dir().is_ok_and(|dir| !dir.merge.read().origins.is_empty())
+        })
+    }
+
+    /// Nodes with several names, and those names.
+    pub fn linked(&self) -> Vec<(NodeId, Vec<(NodeId, Box<[u8]>)>)> {
+        self.table.read().linked()
+    }
+
+    /// Takes all names from a node: the next lookup of any of them decides anew which node it is.
+    pub fn detach(&self, id: NodeId) {
+        self.table.write().detach(id);
     }
 
     pub fn forget(&self, id: NodeId, count: u64) {
@@ -205,7 +223,7 @@ impl Tree {
             Found::Absent => Ok(None),
             Found::Dir(merged) => Ok(Some(self.adopt_dir(parent, name, merged))),
             Found::Leaf(leaf) => {
-                let leaf = self.follow_link(state, leaf, class + 1)?;
+                let leaf = self.follow_link(state, leaf, class)?;
                 Ok(Some(self.adopt_leaf(state, parent, name, leaf, class)))
             }
         }
@@ -249,17 +267,28 @@ impl Tree {
         class: u8,
     ) -> Attr {
         let current = (leaf.stat.st_dev, leaf.stat.st_ino);
-        let in_base = leaf.part.layer == BASE;
         if let Some(id) = self.recount(parent, name, current) {
-            return Attr::of_leaf(id, &leaf.stat, in_base);
+            return self.leaf_attr(state, id, &leaf);
         }
-        let key = key_of(&leaf, state.live.layer, class);
+        let key = key_of(&leaf, class);
         let kind = FileType::from_raw_mode(leaf.stat.st_mode);
-        let Leaf { part, name: at, stat } = leaf;
         let node = self.table.write().adopt(parent, name, key, current, |id| {
-            Node::leaf(id, kind, Place::At { part, name: at, identity: current }, key.class)
+            let (part, name) = (leaf.part.clone(), leaf.name.clone());
+            Node::leaf(id, kind, Place::At { part, name, identity: current }, key.class)
         });
-        Attr::of_leaf(node.id, &stat, in_base)
+        self.leaf_attr(state, node.id, &leaf)
+    }
+
+    /// The link count of a base file says that it has other names, maybe hidden ones; that of a
+    /// copy counts the one in `links/` too. Neither is shown.
+    fn leaf_attr(&self, state: &State, id: NodeId, leaf: &Leaf) -> Attr {
+        let mut attr = Attr::of_leaf(id, &leaf.stat);
+        if leaf.part.layer == BASE {
+            attr.nlink = attr.nlink.min(1);
+        } else if self.is_linked_copy(state, leaf) {
+            attr.nlink -= 1;
+        }
+        attr
     }
 
     /// Counts another lookup of a name whose node still stands for the same thing.
@@ -272,14 +301,13 @@ impl Tree {
 }
 
 /// A file of a delta that was copied from below keeps the number of its origin. Names of one inode
-/// are kept apart by class only below the live layer: what the sandbox linked itself is one file.
-fn key_of(leaf: &Leaf, live: LayerIndex, class: u8) -> Key {
+/// are kept apart by class.
+fn key_of(leaf: &Leaf, class: u8) -> Key {
     let current = (leaf.stat.st_dev, leaf.stat.st_ino);
     let regular = FileType::from_raw_mode(leaf.stat.st_mode) == FileType::RegularFile;
     let origin = (leaf.part.layer != BASE && regular)
         .then(|| leaf.part.fd().ok().and_then(|dir| marks::read_stamp(dir, &leaf.name)))
         .flatten();
     let identity = origin.map_or(current, |stamp| (stamp.dev, stamp.ino));
-    let shared = leaf.part.layer != live && leaf.stat.st_nlink > 1;
-    Key { identity, class: if shared { class + 1 } else { 0 } } // 0: one name, no class
+    Key { identity, class: if leaf.stat.st_nlink > 1 { class } else { 0 } }
 }

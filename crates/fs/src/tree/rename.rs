@@ -1,6 +1,7 @@
 //! Moving names. No tree is ever copied: a directory with lower parts is moved as a live directory
 //! that says where it continues below.
 
+use ringfence_policy::WorkspacePath;
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::{Errno, Result};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use super::node::{Body, Merge, Node, NodeId, Place};
 use super::{State, Tree};
 use crate::layers::marks::{self, Lower};
-use crate::layers::stack::{Found, Part};
+use crate::layers::stack::{Found, Merged, Part};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenameMode {
@@ -113,20 +114,39 @@ impl Tree {
         let old = self.side(state, from)?;
         let new = self.side(state, to)?;
         let kept = self.place_without(state, to.0, to.1)?;
-        if let Found::Dir(_) = target {
-            self.remove_empty_dir(state, new.parent, &new.merge, new.name)?;
+        let _held = self.hold_dir(to)?;
+        if let Found::Dir(target) = target {
+            self.make_replaceable(state, &new, target)?;
         }
-        self.move_live(state, &old, &new, matches!(target, Found::Leaf(_)))?;
+        self.move_live(state, &old, &new, !matches!(target, Found::Absent))?;
         self.name_is_gone(to.0, to.1, kept);
         self.rebind(from, node, &new);
         Ok(())
     }
 
+    /// Makes sure that an empty directory is one that rename(2) can replace: live, merging with
+    /// nothing, and without whiteouts in it. Programs notice nothing.
+    fn make_replaceable(&self, state: &State, new: &Side<'_>, target: &Merged) -> Result<()> {
+        if !state.stack.list(&target.parts)?.is_empty() {
+            return Err(Errno::NOTEMPTY);
+        }
+        let top = target.parts.first().ok_or(Errno::IO)?;
+        let live = top.layer == state.live.layer;
+        if live && !marks::continues_below(top.fd()?) {
+            return Ok(());
+        }
+        let plain = state.live.work.directory_over(top, &target.stat, &Lower::Nothing)?;
+        match live {
+            true => plain.exchange(new.above.fd()?, new.name),
+            false => plain.publish(new.above.fd()?, new.name, RenameFlags::NOREPLACE),
+        }
+    }
+
     /// Moves the live entry and leaves a whiteout where lower layers have the old name.
     ///
-    /// Where nothing is lost by it both happen in one exchange with a whiteout put at the new name
-    /// beforehand. If the new name holds a file, the rename comes first: a crash in between shows
-    /// the old name's lower version again, and never loses either file.
+    /// Where nothing is at the new name both happen in one exchange, with a whiteout put there
+    /// beforehand. Otherwise the whiteout follows the rename, and a crash in between is mended by
+    /// the intent that was written down.
     fn move_live(
         &self,
         state: &State,
@@ -136,25 +156,35 @@ impl Tree {
     ) -> Result<()> {
         let whiteout = self.whiteout_for(state, &old.merge, old.name)?;
         let at_new = new.above.stat(new.name)?;
+        let moved = old.above.stat(old.name)?.ok_or(Errno::NOENT)?;
+        let is_dir = FileType::from_raw_mode(moved.st_mode) == FileType::Directory;
         let (from, to) = (old.above.fd()?, new.above.fd()?);
         let rename = |flags| rustix::fs::renameat_with(&from, old.name, &to, new.name, flags);
-        match (whiteout, replaces) {
-            (Some(whiteout), true) => {
+        match whiteout {
+            Some(whiteout) if replaces => {
+                let (at, goal) = (self.live_path(old)?, self.live_path(new)?);
+                let _intent = state.live.work.intend(&whiteout, at, goal, moved.st_ino)?;
                 rename(RenameFlags::empty())?;
                 whiteout.publish(&from, old.name, RenameFlags::NOREPLACE)
             }
-            (Some(whiteout), false) => {
+            Some(whiteout) => {
                 if at_new.is_none() {
                     whiteout.publish(&to, new.name, RenameFlags::NOREPLACE)?;
                 }
                 rename(RenameFlags::EXCHANGE)
             }
-            (None, _) if is_dir(old)? && at_new.is_some() => {
+            None if is_dir && at_new.is_some() && !replaces => {
                 rename(RenameFlags::EXCHANGE)?;
                 rustix::fs::unlinkat(from, old.name, AtFlags::empty())
             }
-            (None, _) => rename(RenameFlags::empty()),
+            None => rename(RenameFlags::empty()),
         }
+    }
+
+    /// Where an entry is in the live layer's own tree, which mirrors the workspace.
+    fn live_path(&self, side: &Side<'_>) -> Result<WorkspacePath> {
+        let paths = self.paths_below(side.parent, side.name);
+        paths.into_iter().next().ok_or(Errno::STALE)
     }
 
     fn exchange(
@@ -200,11 +230,6 @@ impl Tree {
             Body::Dir(dir) => dir.merge.read().parts[0].moved(&new.above, new.name),
         }
     }
-}
-
-fn is_dir(side: &Side<'_>) -> Result<bool> {
-    let stat = side.above.stat(side.name)?.ok_or(Errno::NOENT)?;
-    Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
 /// Renaming one name of a file onto another of the same file does nothing, by POSIX.

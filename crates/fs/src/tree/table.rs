@@ -251,6 +251,11 @@ impl Table {
         self.slots.values().map(|slot| &slot.node)
     }
 
+    pub(super) fn linked(&self) -> Vec<(NodeId, Vec<(NodeId, Box<[u8]>)>)> {
+        let linked = self.slots.iter().filter(|(_, slot)| slot.names.len() > 1);
+        linked.map(|(id, slot)| (*id, slot.names.clone())).collect()
+    }
+
     pub(super) fn directories(&self) -> Vec<(NodeId, Vec<Box<[u8]>>)> {
         let dirs = self.slots.iter().filter(|(_, slot)| slot.node.is_dir());
         dirs.map(|(id, slot)| (*id, slot.children.keys().cloned().collect())).collect()

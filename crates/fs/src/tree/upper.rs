@@ -10,7 +10,7 @@ use rustix::io::{Errno, Result};
 use super::node::{Merge, Node, NodeId, Place};
 use super::{State, Tree};
 use crate::layers::copy::Prepared;
-use crate::layers::marks::{Lower, Stamp};
+use crate::layers::marks::{self, Lower, Stamp};
 use crate::layers::stack::{BASE, Found, Leaf, Part};
 
 impl Tree {
@@ -62,7 +62,7 @@ impl Tree {
         let above = self.upper(state, *parent)?;
         let prepared = state.live.work.copy(&source, limit)?;
         prepared.publish(above.fd()?, name, RenameFlags::NOREPLACE)?;
-        self.remember_link(state, &source, leaf.class, &above, name)?;
+        self.remember_link(state, &source, &above, name)?;
         let identity = above.stat(name)?.map(|s| (s.st_dev, s.st_ino)).ok_or(Errno::IO)?;
         *leaf.place.write() = Place::At { part: above, name: name.clone(), identity };
         for (parent, name) in &names[1..] {
@@ -88,17 +88,15 @@ impl Tree {
         Ok(above)
     }
 
-    /// A base file with several names was copied: its other names of the same class must find the
-    /// copy.
+    /// A base file with several names was copied: its other names must find the copy.
     fn remember_link(
         &self,
         state: &State,
         source: &Leaf,
-        class: u8,
         above: &Arc<Part>,
         name: &[u8],
     ) -> Result<()> {
-        let Some(key) = link_name(source, class) else { return Ok(()) };
+        let Some(key) = link_name(source) else { return Ok(()) };
         let links = state.live.links.first().ok_or(Errno::IO)?;
         self.has_links.store(true, Ordering::Release);
         match rustix::fs::linkat(above.fd()?, name, links.fd()?, &key[..], AtFlags::empty()) {
@@ -107,9 +105,10 @@ impl Tree {
         }
     }
 
-    /// The copy of a base file with several names, if another of its names was written to.
+    /// The copy of a base file with several names, if another of its names was written to. Only
+    /// names that may be written themselves follow: for the others the base stays what it is.
     pub(super) fn follow_link(&self, state: &State, leaf: Leaf, class: u8) -> Result<Leaf> {
-        let Some(key) = link_name(&leaf, class) else { return Ok(leaf) };
+        let Some(key) = link_name(&leaf).filter(|_| class == 0) else { return Ok(leaf) };
         if !self.has_links.load(Ordering::Acquire) {
             return Ok(leaf);
         }
@@ -119,6 +118,19 @@ impl Tree {
             }
         }
         Ok(leaf)
+    }
+
+    /// Whether a file of a delta has an entry in its layer's `links/` beside its own names.
+    pub(super) fn is_linked_copy(&self, state: &State, leaf: &Leaf) -> bool {
+        let several = leaf.part.layer != BASE && leaf.stat.st_nlink > 1;
+        if !several || !self.has_links.load(Ordering::Acquire) {
+            return false;
+        }
+        let links = state.live.links.iter().find(|links| links.layer == leaf.part.layer);
+        let stamp = leaf.part.fd().ok().and_then(|dir| marks::read_stamp(dir, &leaf.name));
+        let (Some(links), Some(stamp)) = (links, stamp) else { return false };
+        let entry = links.stat(&link_key(stamp.dev, stamp.ino)).ok().flatten();
+        entry.is_some_and(|entry| entry.st_ino == leaf.stat.st_ino)
     }
 
     /// Whether layers below the live one show `name` in this directory, and what it is.
@@ -153,10 +165,14 @@ pub(super) fn prepend(merge: &mut Merge, part: Arc<Part>) {
 }
 
 /// The name under which a layer keeps its copy of a base file that has several names.
-fn link_name(leaf: &Leaf, class: u8) -> Option<Vec<u8>> {
+fn link_name(leaf: &Leaf) -> Option<Vec<u8>> {
     let regular = FileType::from_raw_mode(leaf.stat.st_mode) == FileType::RegularFile;
     let several = leaf.part.layer == BASE && regular && leaf.stat.st_nlink > 1;
-    several.then(|| format!("{:x}-{:x}-{class}", leaf.stat.st_dev, leaf.stat.st_ino).into_bytes())
+    several.then(|| link_key(leaf.stat.st_dev, leaf.stat.st_ino))
+}
+
+fn link_key(device: u64, inode: u64) -> Vec<u8> {
+    format!("{device:x}-{inode:x}").into_bytes()
 }
 
 /// Whether a directory has any entry; unreadable counts as yes.

@@ -28,10 +28,12 @@ fn fails(uid: u32, dir: &Path, script: &str, with: &str) {
 
 fn owned(args: &[&str]) -> Site {
     let site = Site::new(User::Root);
-    site.prepare("cd base; mkdir docs dir closed; echo doc > docs/doc; echo a > dir/a
+    site.prepare(
+        "cd base; mkdir docs dir closed; echo doc > docs/doc; echo a > dir/a
         echo p > private; chmod 600 private; echo r > readonly; chmod 444 readonly
         echo n > nobody; chmod 0 nobody; echo c > closed/c; chmod 555 closed; chmod 1777 dir
-        printf '#!/bin/sh\\necho ran\\n' > program; chmod 4755 program");
+        printf '#!/bin/sh\\necho ran\\n' > program; chmod 4755 program",
+    );
     site.args(&["--preset", "full-access", "--rule", "read:/docs/**", "--owner", "12345:12345"])
         .args(args)
         .start()
@@ -66,7 +68,11 @@ fn the_owner_writes_where_the_level_says_so_and_nowhere_else() {
     require_root!();
     in_both_modes(|_site, root| {
         ok(OWNER, root, "echo more >> private; test \"$(cat private | xargs)\" = 'p more'");
-        ok(OWNER, root, "echo x > dir/new; mv dir/new dir/moved; rm dir/moved; rm dir/a; mkdir d; rmdir d");
+        ok(
+            OWNER,
+            root,
+            "echo x > dir/new; mv dir/new dir/moved; rm dir/moved; rm dir/a; mkdir d; rmdir d",
+        );
         fails(OWNER, root, "echo x > docs/doc", "Permission denied");
         fails(OWNER, root, "echo x > docs/new", "Permission denied");
         fails(OWNER, root, "rm -f docs/doc", "Permission denied");

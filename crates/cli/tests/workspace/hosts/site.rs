@@ -227,7 +227,9 @@ pub(super) fn holds(site: Site) -> Site {
     assert!(site.fails("mkdir secret").contains("Permission denied"));
     site.ok("echo more >> keep; echo more >> large; cat link | tail -n1 | grep -q more");
     site.ok("rm gone; rmdir empty; rm -r many; mkdir many; echo new > many/new");
-    site.ok("mv dir moved; echo deeper >> moved/sub/deep; rm moved/other; mkdir dir; echo d > dir/d");
+    site.ok(
+        "mv dir moved; echo deeper >> moved/sub/deep; rm moved/other; mkdir dir; echo d > dir/d",
+    );
     site.ok("echo fresh > fresh; mv fresh replaced; ln replaced second; chmod 640 replaced");
     site.ok("touch -d 2001-02-03T04:05:06Z many; ln -s nowhere many/link");
     check(&site);

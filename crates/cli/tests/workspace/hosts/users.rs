@@ -139,7 +139,9 @@ fn an_ordinary_user_deletes_files_whatever_their_mode() {
         site.ok("for m in 000 200 400 444 700; do test ! -e f$m; done");
         site.ok("for m in 000 200 400 444 700; do echo new > f$m; chmod $m f$m; done");
         let site = site.remount();
-        site.ok("test \"$(stat -c %a f* | xargs)\" = '0 200 400 444 700'; test \"$(cat f444)\" = new");
+        site.ok(
+            "test \"$(stat -c %a f* | xargs)\" = '0 200 400 444 700'; test \"$(cat f444)\" = new",
+        );
         site.ok("rm -f f*; test -z \"$(ls | grep ^f)\"");
         site.remount().ok("test -z \"$(ls | grep ^f)\"");
     }
@@ -164,7 +166,7 @@ fn an_ordinary_user_writes_below_a_directory_that_is_read_only() {
 }
 
 #[test]
-fn an_ordinary_user_keeps_what_others_may_not_enter_out_of_sight_of_root_too() {
+fn a_mount_of_an_ordinary_user_is_closed_to_everybody_else() {
     require_fuse!();
     require_root!();
     let _device = OpenDevice::new();

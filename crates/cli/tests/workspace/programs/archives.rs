@@ -70,7 +70,10 @@ fn a_tree_survives_tar_in_and_out_unchanged(ws: Workspace) {
     assert_same(&describe(&ws.path("tree")), &original);
     ws.ok("tar --format=posix --sparse -cf back.tar tree && rm -rf tree && tar -xpf back.tar");
     assert_same(&describe(&ws.path("tree")), &original);
-    outside(ws.scratch(), &format!("mkdir out && tar -xpf {} -C out", ws.path("back.tar").display()));
+    outside(
+        ws.scratch(),
+        &format!("mkdir out && tar -xpf {} -C out", ws.path("back.tar").display()),
+    );
     assert_same(&describe(&ws.scratch().join("out/tree")), &original);
     assert!(blocks(&ws.scratch().join("out/tree")) < 1000, "the holes were not seen");
     assert!(std::fs::metadata(ws.path("back.tar")).unwrap().len() < 5_000_000);
@@ -144,7 +147,9 @@ fn times_before_1970_are_kept_to_the_nanosecond(ws: Workspace) {
         .file("old", "old")
         .with_base(|base| drop(outside(base, &format!("TZ=UTC touch -d '{time}' old"))))
         .mount();
-    let check = format!("export TZ=UTC; for f in old new; do test \"$(stat -c %y $f)\" = '{time} +0000' || exit 1; done");
+    let check = format!(
+        "export TZ=UTC; for f in old new; do test \"$(stat -c %y $f)\" = '{time} +0000' || exit 1; done"
+    );
     ws.ok(&format!("cp -p old new && TZ=UTC touch -d '{time}' new && chmod 600 old && {check}"));
     ws.remount(None).ok(&check);
 }

@@ -24,7 +24,10 @@ fn make_builds_in_parallel_and_rebuilds_only_what_a_touched_header_changes(ws: W
         .file("shared.h", "#define NUMBER 1\n")
         .file("main.c", "#include <stdio.h>\nint a(void), b(void), c(void), d(void);\nint main(void) { printf(\"%d\\n\", a() + b() + c() + d()); return 0; }\n");
     for (name, value) in [("a", "NUMBER"), ("b", "NUMBER")] {
-        ws = ws.file(format!("{name}.c"), format!("#include \"shared.h\"\nint {name}(void) {{ return {value}; }}\n"));
+        ws = ws.file(
+            format!("{name}.c"),
+            format!("#include \"shared.h\"\nint {name}(void) {{ return {value}; }}\n"),
+        );
     }
     for name in ["c", "d"] {
         ws = ws.file(format!("{name}.c"), format!("int {name}(void) {{ return 10; }}\n"));
@@ -57,7 +60,10 @@ fn cargo_builds_runs_and_sees_nothing_to_do_the_second_time(ws: Workspace) {
     require_programs!("cargo" "cc");
     let ws = ws
         .preset("development")
-        .file("Cargo.toml", "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n")
+        .file(
+            "Cargo.toml",
+            "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
+        )
         .file("src/lib.rs", "pub fn number() -> u32 {\n    41\n}\n")
         .file("src/main.rs", "fn main() {\n    println!(\"{}\", tiny::number());\n}\n")
         .mount();

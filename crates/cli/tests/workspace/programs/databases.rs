@@ -47,9 +47,8 @@ db = sqlite3.connect(\"data.db\")
 print(db.execute(\"pragma integrity_check\").fetchone()[0])
 print(db.execute(\"select writer, count(*), count(distinct n) from t group by 1 order by 1\").fetchall())'",
     );
-    let expected = format!(
-        "ok\n[('base', 500, 500), ('one', {ROWS}, {ROWS}), ('two', {ROWS}, {ROWS})]\n"
-    );
+    let expected =
+        format!("ok\n[('base', 500, 500), ('one', {ROWS}, {ROWS}), ('two', {ROWS}, {ROWS})]\n");
     assert_eq!(found, expected);
 }
 
@@ -65,22 +64,18 @@ fn a_killed_sqlite_writer_leaves_a_journal_that_the_next_one_rolls_back(ws: Work
     require_fuse!();
     require_programs!("python3");
     let ws = ws.preset("development").with_base(make_database).mount();
-    ws.ok(
-        "python3 -c 'import sqlite3, os
+    ws.ok("python3 -c 'import sqlite3, os
 db = sqlite3.connect(\"data.db\", isolation_level=None)
 db.execute(\"pragma cache_size=5\")
 db.execute(\"begin immediate\")
 db.execute(\"update t set filler = randomblob(600)\")
 db.execute(\"delete from t where n < 400\")
-os.kill(os.getpid(), 9)' ; test -s data.db-journal",
-    );
+os.kill(os.getpid(), 9)' ; test -s data.db-journal");
     let ws = ws.remount(None);
-    let found = ws.ok(
-        "python3 -c 'import sqlite3
+    let found = ws.ok("python3 -c 'import sqlite3
 db = sqlite3.connect(\"data.db\")
 print(db.execute(\"pragma integrity_check\").fetchone()[0])
-print(db.execute(\"select count(*), max(length(filler)) from t\").fetchone())'",
-    );
+print(db.execute(\"select count(*), max(length(filler)) from t\").fetchone())'");
     assert_eq!(found, "ok\n(500, 500)\n");
 }
 

@@ -64,7 +64,10 @@ fn git_works_on_a_repository_of_the_base(ws: Workspace) {
     is_clean(&ws, "project");
     let ws = ws.remount(None);
     is_clean(&ws, "project");
-    git(&ws, "git -C project fsck --strict && test \"$(git -C project log --oneline | wc -l)\" -eq 4");
+    git(
+        &ws,
+        "git -C project fsck --strict && test \"$(git -C project log --oneline | wc -l)\" -eq 4",
+    );
 }
 
 fn git_works_in_a_repository_made_inside(ws: Workspace) {

@@ -49,7 +49,10 @@ fn npm_installs_a_local_tarball(ws: Workspace) {
     require_programs!("npm" "node");
     let ws = ws
         .preset("development")
-        .file("tiny/package.json", r#"{"name":"tiny","version":"1.0.0","main":"index.js","bin":{"tiny":"cli.js"}}"#)
+        .file(
+            "tiny/package.json",
+            r#"{"name":"tiny","version":"1.0.0","main":"index.js","bin":{"tiny":"cli.js"}}"#,
+        )
         .file("tiny/index.js", "module.exports = () => 'hello from tiny';\n")
         .file("tiny/cli.js", "#!/usr/bin/env node\nconsole.log(require('./')());\n")
         .file("app/package.json", r#"{"name":"app","version":"1.0.0","private":true}"#)
