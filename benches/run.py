@@ -127,6 +127,7 @@ def sample_file(base: Path) -> str:
 def run(options: argparse.Namespace) -> None:
     check_machine(sizes_of(options))
     disk.enter_private_mount_namespace()
+    processes.go_first()
     end_on_signals()
     started, load = time.monotonic(), os.getloadavg()[0]
     if load > BUSY:

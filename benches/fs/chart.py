@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from html import escape
-from typing import List
+from typing import List, Tuple
 
 from .figures import Line
 from .variants import ALL, NATIVE, RINGFENCE
@@ -60,7 +60,7 @@ def svg(lines: List[Line], variants: List[str]) -> str:
 
 def heading() -> str:
     return (
-        text(20, 28, "Time / time on native ext4, logarithmic scale, shorter is better", size=17)
+        text(20, 28, "Time / time on native ext4, logarithmic scale, further left is better", size=17)
         + rectangle(20, 64, 3, 12, "#000000")
         + text(30, 74, "must")
         + rectangle(80, 64, 1.2, 12, "#000000")
@@ -91,18 +91,26 @@ def axis(scale: Scale, height: int) -> str:
 
 
 def draw_group(line: Line, shown: List[str], scale: Scale, top: float) -> str:
-    """Bars start at 1, native: to the right is slower, to the left is faster. Labels lie on top."""
+    """All bars and limits first, then the labels, which must stay readable on top of them."""
     tall = len(shown) * BAR
     bars, labels = [], [text(LEFT - 14, top + tall / 2 + 4, line.row.title, anchor="end")]
     for index, name in enumerate(shown):
         if name in line.values:
-            start, end = sorted((scale.x(1), scale.x(line.values[name])))
-            y = top + index * BAR
-            bars.append(rectangle(start, y + 0.5, max(end - start, 1.5), BAR - 1, COLOURS[name]))
-            labels.append(text(end + 5, y + BAR - 1, digits(line.values[name]), size=9))
+            bar, label = draw_bar(line.values[name], scale, top + index * BAR, COLOURS[name])
+            bars.append(bar)
+            labels.append(label)
     for limit, width in ((line.row.must, 3), (line.row.aim, 1.2)):
         bars.append(rectangle(scale.x(limit) - width / 2, top - 4, width, tall + 8, "#000000"))
     return "\n".join(bars + labels)
+
+
+def draw_bar(ratio: float, scale: Scale, y: float, colour: str) -> Tuple[str, str]:
+    """A bar and its label. It starts at 1, native: to the right is slower, to the left is faster."""
+    start, end = sorted((scale.x(1), scale.x(ratio)))
+    bar = rectangle(start, y + 0.5, max(end - start, 1.5), BAR - 1, colour)
+    if ratio < 1:
+        return bar, text(start - 5, y + BAR - 1, digits(ratio), anchor="end", size=9)
+    return bar, text(end + 5, y + BAR - 1, digits(ratio), size=9)
 
 
 def digits(value: float) -> str:

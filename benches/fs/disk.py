@@ -11,7 +11,7 @@ import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, List
 
 from . import processes
 
@@ -60,7 +60,7 @@ def ext4_in_ram(ram: Path, size: int) -> Iterator[Path]:
         yield mountpoint
 
 
-def mount(cleanup: ExitStack, arguments: list, mountpoint: Path) -> None:
+def mount(cleanup: ExitStack, arguments: List[str], mountpoint: Path) -> None:
     """Mount, and unmount when `cleanup` is unwound."""
     processes.run(["mount", *arguments, str(mountpoint)])
     cleanup.callback(unmount, mountpoint)

@@ -13,6 +13,8 @@ from .variants import FUSE_PEERS, NATIVE, RINGFENCE
 
 # A difference to a peer below this is noise.
 NOISE = 1.05
+# Native times of one row that lie further apart than this make its figures doubtful.
+UNSTEADY = 1.3
 
 OVER_MUST = "over must"
 BEHIND_PEER = "behind a peer"
@@ -24,6 +26,7 @@ class Line:
 
     row: Row
     native_seconds: Optional[float]
+    is_steady: bool
     values: Dict[str, float]
     marks: Dict[str, Tuple[str, ...]]
 
@@ -36,10 +39,11 @@ def lines(results: Results, names: Tuple[str, ...]) -> List[Line]:
 
 def make_line(results: Results, row: Row) -> Line:
     values = figures_of(results, row)
-    native = results.seconds.get(row.name, {}).get(NATIVE)
+    native = results.seconds.get(row.name, {}).get(NATIVE, [])
     return Line(
         row=row,
         native_seconds=statistics.median(native) if native else None,
+        is_steady=not native or max(native) <= min(native) * UNSTEADY,
         values=values,
         marks={name: marks_of(row, name, values) for name in values if name in RINGFENCE},
     )

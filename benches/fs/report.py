@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Sequence
 
 from . import chart
 from .figures import BEHIND_PEER, OVER_MUST, Line
@@ -17,7 +17,7 @@ LEGEND = (
     "Figures are time / time on native ext4, lower is better: the median over the repetitions of the "
     "ratio within one repetition. "
     f"{SIGNS[OVER_MUST]} above \"must\", {SIGNS[BEHIND_PEER]} slower than fuse-overlayfs or bindfs, "
-    "– not measured (see the notes)."
+    "– not measured (see the notes), ~ native itself scattered by more than 30 %: measure again."
 )
 
 
@@ -77,7 +77,7 @@ def variant_table(run: Run) -> str:
     rows = []
     for line in compared(run):
         cells = [cell(line, name) for name in others]
-        rows.append([line.row.title, seconds(line.native_seconds), *cells, f"{line.row.must:g}", f"{line.row.aim:g}"])
+        rows.append([line.row.title, native_cell(line), *cells, f"{line.row.must:g}", f"{line.row.aim:g}"])
     return aligned([heading, *rows])
 
 
@@ -102,8 +102,9 @@ def cell(line: Line, variant: str) -> str:
     return f"{chart.digits(line.values[variant])} {signs}".rstrip()
 
 
-def seconds(value: Optional[float]) -> str:
-    return "–" if value is None else f"{value:.3f} s"
+def native_cell(line: Line) -> str:
+    sign = "" if line.is_steady else " ~"
+    return f"{line.native_seconds:.3f} s{sign}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

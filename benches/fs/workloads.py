@@ -8,7 +8,6 @@ writing back) happens outside the measured time.
 from __future__ import annotations
 
 import itertools
-import statistics
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +28,7 @@ Times = Dict[str, float]
 
 @dataclass(frozen=True)
 class Counts:
-    """How often the single operations are done."""
+    """How often the single operations are done, and for how long short work is repeated."""
 
     lookups: int
     opens: int
@@ -37,10 +36,27 @@ class Counts:
     touches: int
     appends: int
     files: int
+    enough_seconds: float
 
 
-FULL = Counts(lookups=200_000, opens=20_000, reads=200_000, touches=1_000_000, appends=50_000, files=10_000)
-QUICK = Counts(lookups=20_000, opens=5_000, reads=30_000, touches=500_000, appends=20_000, files=2_000)
+FULL = Counts(
+    lookups=200_000,
+    opens=20_000,
+    reads=200_000,
+    touches=1_000_000,
+    appends=50_000,
+    files=10_000,
+    enough_seconds=0.5,
+)
+QUICK = Counts(
+    lookups=20_000,
+    opens=5_000,
+    reads=30_000,
+    touches=500_000,
+    appends=20_000,
+    files=2_000,
+    enough_seconds=0.1,
+)
 
 
 @dataclass
@@ -60,10 +76,6 @@ class Bench:
         command = [str(self.micro), name, path, str(count)]
         return float(processes.run(command, cwd=root, timeout=TIMEOUT))
 
-    def operations(self, root: Path, name: str, path: str, count: int = 0) -> float:
-        """The median of three, for loops that are over in milliseconds."""
-        return statistics.median(self.operation(root, name, path, count) for _ in range(3))
-
     def settle(self, variant: Variant) -> None:
         """Before and after work that writes: nothing of it may fall on the neighbour."""
         disk.settle(variant.writable, self.disk)
@@ -71,8 +83,8 @@ class Bench:
     def bring_up_memory(self) -> None:
         """Write a big file on the disk itself and remove it, so that its pages are at hand.
 
-        After another variant the kernel may give out pages that the machine never touched;
-        in a virtual machine that costs ten times the write itself.
+        A virtual machine gives free memory back to its host; a page that the host has to
+        provide again costs ten times the write itself.
         """
         self.operation(self.disk, "write-new", "memory.bin", self.big_mebibytes)
         (self.disk / "memory.bin").unlink()
@@ -94,28 +106,30 @@ class Bench:
 
 @dataclass(frozen=True)
 class Workload:
-    """`slow` ones are done only once in a quick run. `needs` is a program that must be there."""
+    """`slow` ones are done only once in a quick run. `needs` is a program that must be there.
+
+    `patience` is how much longer than usual short work is repeated, where it scatters most.
+    """
 
     rows: Tuple[str, ...]
     run: Callable[[Bench, Variant], Times]
     slow: bool = False
+    patience: int = 1
     needs: Optional[str] = None
 
 
-def warm_command(command: List[str], variant: Variant, runs: int) -> float:
-    """Once to warm, then the median of some runs: short commands scatter too much for one."""
+def warm_command(command: List[str], variant: Variant) -> float:
+    """Once to warm, once to measure."""
     processes.run(command, cwd=variant.root, timeout=TIMEOUT)
-    return statistics.median(
-        processes.timed(command, cwd=variant.root, timeout=TIMEOUT) for _ in range(runs)
-    )
+    return processes.timed(command, cwd=variant.root, timeout=TIMEOUT)
 
 
 def read_big_file(bench: Bench, variant: Variant) -> Times:
     bench.operation(variant.root, "sequential-read", "big.bin")
     return {
-        "seq-read": bench.operations(variant.root, "sequential-read", "big.bin"),
+        "seq-read": bench.operation(variant.root, "sequential-read", "big.bin"),
         "rand-read": bench.operation(variant.root, "random-read", "big.bin", bench.counts.reads),
-        "mmap-read": bench.operations(variant.root, "mapped-read", "big.bin", bench.counts.touches),
+        "mmap-read": bench.operation(variant.root, "mapped-read", "big.bin", bench.counts.touches),
     }
 
 
@@ -153,11 +167,11 @@ def open_close(bench: Bench, variant: Variant) -> Times:
 
 
 def git_status(bench: Bench, variant: Variant) -> Times:
-    return {"git-status": warm_command(GIT_STATUS, variant, 5)}
+    return {"git-status": warm_command(GIT_STATUS, variant)}
 
 
 def find_warm(bench: Bench, variant: Variant) -> Times:
-    return {"find-warm": warm_command(FIND, variant, 3)}
+    return {"find-warm": warm_command(FIND, variant)}
 
 
 def find_cold(bench: Bench, variant: Variant) -> Times:
@@ -168,11 +182,11 @@ def find_cold(bench: Bench, variant: Variant) -> Times:
 
 
 def grep(bench: Bench, variant: Variant) -> Times:
-    return {"grep": warm_command(GREP, variant, 1)}
+    return {"grep": warm_command(GREP, variant)}
 
 
 def tar(bench: Bench, variant: Variant) -> Times:
-    return {"tar": warm_command(TAR, variant, 1)}
+    return {"tar": warm_command(TAR, variant)}
 
 
 def create_and_unlink(bench: Bench, variant: Variant) -> Times:
@@ -216,7 +230,7 @@ CARGO_BUILD = ["cargo", "build", "--offline", "-q", "--manifest-path", "projects
 WORKLOADS: Tuple[Workload, ...] = (
     Workload(("seq-read", "rand-read", "mmap-read"), read_big_file),
     Workload(("append",), append),
-    Workload(("seq-write", "overwrite"), write_big_file),
+    Workload(("seq-write", "overwrite"), write_big_file, patience=4),
     Workload(("stat", "stat-absent"), look_up),
     Workload(("git-status",), git_status),
     Workload(("find-warm",), find_warm),

@@ -4,8 +4,16 @@
 //! [`policy_args`] for how rules are given, then the command you are interested in.
 
 mod failure;
+mod layer;
+mod layer_apply;
+mod layer_changes;
+mod layer_life;
 mod mount;
+mod output;
+mod policy;
 mod policy_args;
+mod policy_check;
+mod policy_tree;
 
 use clap::{Parser, Subcommand};
 
@@ -25,6 +33,8 @@ struct Cli {
 enum Command {
     /// Mount a directory as a guarded workspace, in the foreground
     Mount(mount::MountArgs),
+    Layer(layer::LayerArgs),
+    Policy(policy::PolicyCommandArgs),
 }
 
 fn main() -> std::process::ExitCode {
@@ -32,6 +42,8 @@ fn main() -> std::process::ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Mount(args) => mount::run(args),
+        Command::Layer(args) => layer::run(args),
+        Command::Policy(args) => policy::run(args),
     };
     match result {
         Ok(code) => code,

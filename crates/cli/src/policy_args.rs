@@ -28,6 +28,11 @@ pub(crate) struct PolicyArgs {
 const DEFAULT_PRESET: &str = "agent-safe";
 
 impl PolicyArgs {
+    /// Whether any rule was asked for.
+    pub(crate) fn is_given(&self) -> bool {
+        self.preset.is_some() || self.policy.is_some() || !self.rule.is_empty()
+    }
+
     pub(crate) fn compile(&self) -> Result<Policy, Failure> {
         Policy::compile(self.rules()?).map_err(Failure::bad_input)
     }

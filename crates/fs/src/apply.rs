@@ -7,6 +7,7 @@
 
 mod conflicts;
 mod permit;
+mod put;
 mod settle;
 mod target;
 mod write;
@@ -43,6 +44,9 @@ pub struct Applied {
     /// If there are any (which `force` does not overrule), nothing was written.
     pub conflicts: Vec<Conflict>,
     pub written: bool,
+    /// The base has changed in a way the layer cannot follow: it no longer shows what it showed,
+    /// and must not be used any more. Only layers that stand on frozen ones can get there.
+    pub stale: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -92,7 +96,7 @@ impl Reason {
 
 /// Writes the changes of `layer` and its parents. A live layer must have been opened, not
 /// inspected, so that nobody writes to it meanwhile.
-pub fn apply(layer: &LayerDir, options: &ApplyOptions) -> Result<Applied, LayerError> {
+pub fn apply(layer: &mut LayerDir, options: &ApplyOptions) -> Result<Applied, LayerError> {
     let view = LayerView::open(layer)?;
     let base = &layer.meta().base;
     let target = Target::open(options.to.as_deref().unwrap_or(base), base)?;
@@ -105,11 +109,15 @@ pub fn apply(layer: &LayerDir, options: &ApplyOptions) -> Result<Applied, LayerE
         conflicts.retain(|conflict| !conflict.reason.yields_to_force());
     }
     let written = conflicts.is_empty() && !options.dry_run;
+    let mut stale = false;
     if written {
-        let settle = settle::Settle::new(&view, layer, target.is_base);
-        write::write(&view, &target, &changes, settle)?;
+        write::write(&view, &target, &changes)?;
+        if target.is_base {
+            settle::settle(&view, layer, &target, &changes);
+            stale = !settle::is_settled(layer, &changes, &refused)?;
+        }
     }
-    Ok(Applied { target: target.path, changes, refused, conflicts, written })
+    Ok(Applied { target: target.path, changes, refused, conflicts, written, stale })
 }
 
 /// A layer written into itself would never end.
@@ -119,7 +127,10 @@ fn check_apart(target: &Path, layer: &LayerDir) -> Result<(), LayerError> {
         Some(inside) => Err(LayerError::io(
             "write to",
             target,
-            std::io::Error::other(format!("it is inside the layer {}", inside.display())),
+            std::io::Error::new(
+                std::io::ErrorKind::InvalidInput,
+                format!("it is inside the layer {}", inside.display()),
+            ),
         )),
         None => Ok(()),
     }

@@ -8,15 +8,20 @@
 //! |---|---|
 //! | `walk` | the deltas and the base side by side, entry by entry |
 //! | `compare` | whether two entries hold the same |
+//! | `cover` | when and how a delta covers what the base has |
 //! | `origin` | what a file of the uppermost layer was in the base, through all layers between |
 //! | `renames` | which deleted and added files are one |
 
 pub(crate) mod compare;
+mod cover;
 mod origin;
 mod renames;
 mod walk;
 
-use std::path::Path;
+pub(crate) use cover::made_at;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ringfence_policy::{Level, Policy, Rule, WorkspacePath};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -27,7 +32,6 @@ use crate::layers::marks::Stamp;
 use crate::layers::mask::MaskDir;
 use crate::layers::stack::{Found, Leaf, Part, Stack};
 use origin::Origins;
-use std::sync::Arc;
 
 /// What kind of thing a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,12 +74,17 @@ pub enum ChangeKind {
     /// Of a directory: with everything in it.
     Deleted,
     /// Of a directory: with everything in it. `from` is a path of the base.
-    Renamed { from: WorkspacePath },
+    Renamed {
+        from: WorkspacePath,
+    },
     Added,
     /// The content, a symlink's target, or extended attributes.
     Modified,
     /// Permission bits.
-    Mode { from: u32, to: u32 },
+    Mode {
+        from: u32,
+        to: u32,
+    },
 }
 
 impl ChangeKind {
@@ -110,7 +119,8 @@ pub(crate) struct Origin {
     pub(crate) place: WorkspacePath,
     /// Paths by which the policy knows it beside its own, because a directory above was renamed.
     pub(crate) also: Vec<WorkspacePath>,
-    /// What was at `place` when it was copied or deleted, where a mark says so.
+    /// What was at `place` when it was copied or deleted, where a mark says so. Of an added file:
+    /// what it was copied from, if that is no longer in the base.
     pub(crate) stamp: Option<Stamp>,
     /// When a layer first covered `place`, where no mark says what was there.
     pub(crate) since: Option<Time>,
@@ -131,7 +141,7 @@ pub struct LayerView {
     has_links: bool,
     origins: Origins,
     rules: Policy,
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 impl LayerView {
@@ -143,7 +153,9 @@ impl LayerView {
         let base = Stack::new(stack.roots().last().cloned().into_iter().collect());
         Ok(Self {
             origins: Origins::new(stack.roots()),
-            has_links: links.iter().any(|part| !walk::names_in(part).unwrap_or_default().is_empty()),
+            has_links: links
+                .iter()
+                .any(|part| !walk::names_in(part).unwrap_or_default().is_empty()),
             rules: recorded_policy(layer.path(), meta)?,
             path: layer.path().into(),
             stack,

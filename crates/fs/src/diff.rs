@@ -24,7 +24,13 @@ const LARGEST: u64 = 8 << 20;
 
 /// Writes the patch for `changes`, which are those of `view`, in their order.
 pub fn write_diff(view: &LayerView, changes: &[Change], out: &mut impl Write) -> io::Result<()> {
-    let mut diff = Diff { view, changes, sources: sources(changes), out };
+    let mut diff = Diff {
+        view,
+        sources: sources(changes),
+        changed: changes.iter().map(|change| &change.path).collect(),
+        filled: changes.iter().filter_map(|change| change.path.parent()).collect(),
+        out,
+    };
     for group in changes.chunk_by(|a, b| a.path == b.path) {
         diff.group(group)?;
     }
@@ -39,9 +45,11 @@ struct Side<'s> {
 
 struct Diff<'d, W> {
     view: &'d LayerView,
-    changes: &'d [Change],
     /// Base paths that are renamed and so are not deleted with their directory.
     sources: HashSet<&'d WorkspacePath>,
+    changed: HashSet<&'d WorkspacePath>,
+    /// Directories with a change in them.
+    filled: HashSet<WorkspacePath>,
     out: &'d mut W,
 }
 
@@ -83,7 +91,9 @@ impl<W: Write> Diff<'_, W> {
                     self.note(path, change.entry, &text)?;
                     self.moved(path)?;
                 }
-                ChangeKind::Added if self.is_empty(path) => self.note(path, change.entry, "added")?,
+                ChangeKind::Added if !self.filled.contains(path) => {
+                    self.note(path, change.entry, "added")?
+                }
                 ChangeKind::Mode { from, to } => {
                     self.note(path, change.entry, &format!("mode {from:03o} -> {to:03o}"))?;
                 }
@@ -94,11 +104,6 @@ impl<W: Write> Diff<'_, W> {
             }
         }
         Ok(())
-    }
-
-    /// Whether the list of changes has nothing below a directory.
-    fn is_empty(&self, path: &WorkspacePath) -> bool {
-        !self.changes.iter().any(|other| other.path != *path && other.path.starts_with(path))
     }
 
     fn note(&mut self, path: &WorkspacePath, entry: EntryKind, text: &str) -> io::Result<()> {
@@ -136,30 +141,24 @@ impl<W: Write> Diff<'_, W> {
 
     /// The files of a renamed directory that are otherwise as they were.
     fn moved(&mut self, path: &WorkspacePath) -> io::Result<()> {
-        let own: HashSet<&WorkspacePath> = self.changes.iter().map(|change| &change.path).collect();
         let Found::Dir(dir) = self.view.stack.resolve(path)? else { return Ok(()) };
         let mut pending = vec![(path.clone(), dir)];
         while let Some((path, dir)) = pending.pop() {
             let Some(base) = dir.parts.last().filter(|part| part.layer == BASE) else { continue };
             for name in sorted_names(&self.view.stack, &dir)? {
                 let (old, new) = (base.path().join(&name), path.join(&name));
-                let changed = own.contains(&new);
+                let renamed = |dir: &Merged| dir.parts.last().is_none_or(|p| p.path() != old);
                 match self.view.stack.find(&dir.parts, &name)? {
-                    Found::Leaf(leaf) if !changed => {
+                    Found::Leaf(leaf) if !self.changed.contains(&new) => {
                         let was = Side { path: &old, leaf: leaf.clone() };
                         self.compare(Some(was), Some(Side { path: &new, leaf }))?;
                     }
-                    Found::Dir(inner) if !self.is_moved_itself(&new) => pending.push((new, inner)),
+                    Found::Dir(inner) if !renamed(&inner) => pending.push((new, inner)),
                     _ => {}
                 }
             }
         }
         Ok(())
-    }
-
-    fn is_moved_itself(&self, path: &WorkspacePath) -> bool {
-        let renamed = |change: &&Change| matches!(change.kind, ChangeKind::Renamed { .. });
-        self.changes.iter().filter(renamed).any(|change| change.path == *path)
     }
 
     fn compare(&mut self, was: Option<Side<'_>>, now: Option<Side<'_>>) -> io::Result<()> {
@@ -230,10 +229,7 @@ fn sorted_names(
 }
 
 fn is_diffable(leaf: &Leaf) -> bool {
-    matches!(
-        FileType::from_raw_mode(leaf.stat.st_mode),
-        FileType::RegularFile | FileType::Symlink
-    )
+    matches!(FileType::from_raw_mode(leaf.stat.st_mode), FileType::RegularFile | FileType::Symlink)
 }
 
 fn mode_of(side: &Side<'_>) -> u32 {

@@ -211,9 +211,8 @@ impl Filesystem for Adapter {
         self.guard.forget(NodeId(ino.0), nlookup);
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
-        let handle = fh.map(|fh| Handle(fh.0));
-        self.attributes(reply, self.guard.getattr(NodeId(ino.0), handle));
+    fn getattr(&self, _: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        self.attributes(reply, self.guard.getattr(NodeId(ino.0)));
     }
 
     fn setattr(
@@ -484,7 +483,7 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let own = match self.guard.getattr(NodeId(ino.0), None) {
+        let own = match self.guard.getattr(NodeId(ino.0)) {
             Ok((attr, _)) => self.attr(&attr),
             Err(e) => return reply.error(errno(e)),
         };

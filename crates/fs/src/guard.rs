@@ -146,9 +146,11 @@ impl Guard {
                 Access::Level(_) => Some(self.keep(parent)),
             });
         }
-        // Another name of the same file may be written to, through another node.
+        // Another name of the same file may be written to, through another node; and a directory
+        // that nobody has entered is not watched yet.
         let shared = attr.nlink > 1 && level < Level::Write && attr.kind == FileType::RegularFile;
-        Ok(Some(if shared { Keep::Short } else { self.keep(parent) }))
+        let unwatched = attr.kind == FileType::Directory && !self.tree.is_watched(attr.id);
+        Ok(Some(if shared || unwatched { Keep::Short } else { self.keep(parent) }))
     }
 
     fn lookup_passage(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<Looked> {
@@ -269,14 +271,15 @@ impl Guard {
 
     // ---- decided by the node's level ----
 
-    pub fn getattr(&self, id: NodeId, handle: Option<Handle>) -> Result<(Attr, Keep)> {
+    /// An open descriptor keeps what it was granted when the policy changes. (The kernel does not
+    /// say for which descriptor it asks; whoever asks by path has come through `lookup`.)
+    pub fn getattr(&self, id: NodeId) -> Result<(Attr, Keep)> {
         let node = self.tree.node(id)?;
-        let access = self.levels.of_node(&self.tree, &node)?;
-        // An open descriptor keeps what it was granted when the policy changes.
-        if access == Access::Hidden && handle.is_none() {
-            return Err(Errno::NOENT);
-        }
-        let keep = if access == Access::Passage { Keep::No } else { self.keep(id) };
+        let keep = match self.levels.of_node(&self.tree, &node)? {
+            Access::Hidden if !self.tree.is_open(id) => return Err(Errno::NOENT),
+            Access::Hidden | Access::Passage => Keep::No,
+            Access::Level(_) => self.keep(id),
+        };
         Ok((self.tree.getattr(id)?, keep))
     }
 

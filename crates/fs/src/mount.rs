@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
-use ringfence_policy::{Level, Policy, Rule};
+use ringfence_policy::{Level, Policy, Rule, WorkspacePath};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::error::{LayerError, MountError};
@@ -256,12 +256,13 @@ fn follow_base(
     let events = watch.clone();
     let thread = std::thread::spawn(move || {
         events.run(|event| match event {
-            BaseEvent::Name { dir, name } => {
+            BaseEvent::Name { dir, name, path } => {
                 guard.tree().forget_listing(dir);
-                if guard.is_visible(dir, &name) {
+                if guard.is_visible(dir, &name, path) {
                     guard.tree().times_moved(dir);
-                    kernel.forget_name(dir, &name);
+                    // The listing first: who finds the name must find it listed too.
                     kernel.forget_content(dir);
+                    kernel.forget_name(dir, &name);
                 }
             }
             BaseEvent::Content { dir, name } => {
@@ -439,8 +440,10 @@ fn record(rule: &Rule) -> RuleRecord {
 
 impl Guard {
     /// Whether programs may know that `name` is or is not in this directory.
-    pub(crate) fn is_visible(&self, dir: NodeId, name: &[u8]) -> bool {
-        let paths = self.tree().paths_below(dir, name);
+    /// `path` is the entry's in the base, in case the kernel does not know the directory any more.
+    pub(crate) fn is_visible(&self, dir: NodeId, name: &[u8], path: WorkspacePath) -> bool {
+        let mut paths = self.tree().paths_below(dir, name);
+        paths.push(path);
         let policy = self.policy();
         crate::levels::lowest(&policy, &paths) > Level::None
             || crate::levels::may_show(&policy, &paths)

@@ -1,16 +1,17 @@
 //! Noticing changes that the host makes in a base used in place.
 //!
 //! Names and attributes are cached by the kernel for as long as we allow, so a change made outside
-//! the mount must be told to it. Each directory of the base is watched from its first use on; one
+//! the mount must be told to it. Each directory of the base is watched as soon as it is known; one
 //! that cannot be watched (the system's limit) gets short caching times instead.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
+use ringfence_policy::WorkspacePath;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::Stat;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -22,7 +23,8 @@ use crate::tree::NodeId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseEvent {
     /// An entry appeared, disappeared or was replaced.
-    Name { dir: NodeId, name: Box<[u8]> },
+    /// `path` is the entry's in the base, for directories the kernel has forgotten meanwhile.
+    Name { dir: NodeId, name: Box<[u8]>, path: WorkspacePath },
     /// The content or attributes of an entry changed.
     Content { dir: NodeId, name: Box<[u8]> },
     /// The attributes of the directory itself changed.
@@ -33,7 +35,7 @@ pub enum BaseEvent {
 
 #[derive(Debug, Default)]
 struct Watched {
-    by_watch: HashMap<i32, NodeId>,
+    by_watch: HashMap<i32, (NodeId, Arc<Part>)>,
     by_node: HashMap<NodeId, Option<i32>>,
 }
 
@@ -66,7 +68,7 @@ impl Watch {
 
     /// Whether changes in this directory will be noticed.
     pub fn covers(&self, id: NodeId) -> bool {
-        self.watched.read().by_node.get(&id).is_none_or(|watch| watch.is_some())
+        self.watched.read().by_node.get(&id).is_some_and(|watch| watch.is_some())
     }
 
     /// Replaces the times of a base directory by those it is shown with.
@@ -90,21 +92,23 @@ impl Watch {
         if self.watched.read().by_node.contains_key(&id) {
             return;
         }
-        let added = part.fd().ok().and_then(|fd| {
-            let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-            let flags = WatchFlags::CREATE
+        // Held until both maps are filled, so that no event finds its watch unknown.
+        let mut watched = self.watched.write();
+        let added = part.with_proc_path(|path, may_be_symlink| {
+            let mut flags = WatchFlags::CREATE
                 | WatchFlags::DELETE
                 | WatchFlags::MOVED_FROM
                 | WatchFlags::MOVED_TO
                 | WatchFlags::MODIFY
                 | WatchFlags::ATTRIB
                 | WatchFlags::ONLYDIR;
-            inotify::add_watch(&self.fd, path, flags).ok()
+            flags.set(WatchFlags::DONT_FOLLOW, may_be_symlink);
+            inotify::add_watch(&self.fd, path, flags)
         });
-        let mut watched = self.watched.write();
+        let added = added.ok();
         watched.by_node.insert(id, added);
         if let Some(watch) = added {
-            watched.by_watch.insert(watch, id);
+            watched.by_watch.insert(watch, (id, part.clone()));
         }
     }
 
@@ -157,17 +161,18 @@ impl Watch {
         }
         if flags.contains(ReadFlags::IGNORED) {
             let mut watched = self.watched.write();
-            if let Some(id) = watched.by_watch.remove(&watch) {
+            if let Some((id, _)) = watched.by_watch.remove(&watch) {
                 watched.by_node.remove(&id);
             }
             return None;
         }
-        let dir = *self.watched.read().by_watch.get(&watch)?;
+        let (dir, part) = self.watched.read().by_watch.get(&watch)?.clone();
         let Some(name) = name else { return Some(BaseEvent::Directory { dir }) };
-        let name = name.to_bytes().into();
+        let name: Box<[u8]> = name.to_bytes().into();
         let names = ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
         if flags.intersects(names) {
-            return Some(BaseEvent::Name { dir, name });
+            let path = part.path().join(&name);
+            return Some(BaseEvent::Name { dir, name, path });
         }
         Some(BaseEvent::Content { dir, name })
     }

@@ -111,10 +111,10 @@ impl Rule {
 
     /// Reads `LEVEL:PATTERN[@PRIORITY]`, always a glob: `none:**/*.key@100`, `write:/output/**`.
     ///
-    /// Only an `@` followed by a whole number up to the end is a priority, so `read:/@types/**`
-    /// needs no care. A pattern that really ends in `@` and digits is written with `\@`
-    /// (`read:/mail\@2024`), which the glob reads as the character, or with a priority behind it
-    /// (`read:/mail@2024@0`).
+    /// An `@` inside the last component is the start of a priority, and anything but a whole number
+    /// behind it is refused: `none:*.key@high` must not become a pattern that matches nothing. At
+    /// the start of a component it is a character (`read:/@types`); elsewhere it is written `\@`
+    /// (`read:/mail\@2024`), or with a priority behind it (`read:/mail@2024@0`).
     pub fn parse_cli(text: &str) -> Result<Rule, RuleError> {
         let (level, rest) =
             text.split_once(':').ok_or_else(|| RuleError::NoLevel { text: text.to_owned() })?;
@@ -133,7 +133,9 @@ fn split_priority(text: &str) -> Result<(&str, i32), RuleError> {
     let Some((pattern, number)) = text.rsplit_once('@') else {
         return Ok((text, 0));
     };
-    if !is_whole_number(number) || ends_in_escape(pattern) {
+    let starts_component = pattern.is_empty() || pattern.ends_with('/');
+    let literal = starts_component || number.contains('/') || ends_in_escape(pattern);
+    if literal && !(starts_component && is_whole_number(number)) {
         return Ok((text, 0));
     }
     match number.parse() {

@@ -4,7 +4,9 @@ mod apply;
 mod changes;
 mod conflicts;
 mod diff;
+mod random;
 mod stacks;
+mod terminal;
 
 use std::ffi::OsStr;
 use std::path::Path;

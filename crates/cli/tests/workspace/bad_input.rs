@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -47,9 +48,9 @@ impl Place {
     }
 
     /// Runs to the end, which must be a refusal that changed nothing; returns the sentence.
-    fn refused(&self, mut command: Command) -> String {
+    fn refused(&self, command: Command) -> String {
         let before = self.everything();
-        let output = command.output().unwrap();
+        let output = output_of(command);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(output.stdout.is_empty(), "{output:?}");
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -91,6 +92,20 @@ impl Place {
         assert_ne!(text, edited, "{text}");
         fs::write(path, edited).unwrap();
     }
+}
+
+/// What a command prints that ends by itself; one that mounts instead is ended.
+fn output_of(mut command: Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+            panic!("accepted: {:?}", child.wait_with_output().unwrap());
+        }
+        std::thread::yield_now();
+    }
+    child.wait_with_output().unwrap()
 }
 
 /// A mount that is up.
@@ -138,6 +153,7 @@ impl Drop for Running {
 
 #[test]
 fn a_base_that_is_missing_or_a_file_is_refused() {
+    require_fuse!();
     let place = Place::new();
     let usual = ["--layer", "{}/layer", "{}/mnt"];
     for base in ["{}/absent", "{}/absent/deeper", "{}/base/f", "{}/base/f/below"] {
@@ -149,6 +165,7 @@ fn a_base_that_is_missing_or_a_file_is_refused() {
 
 #[test]
 fn a_mountpoint_that_is_missing_or_a_file_is_refused() {
+    require_fuse!();
     let place = Place::new();
     let usual = ["--base", "{}/base", "--layer", "{}/layer"];
     fs::write(place.at("file"), "x").unwrap();
@@ -160,6 +177,7 @@ fn a_mountpoint_that_is_missing_or_a_file_is_refused() {
 
 #[test]
 fn base_layer_and_mountpoint_must_be_apart() {
+    require_fuse!();
     let place = Place::new();
     fs::create_dir(place.at("base/in")).unwrap();
     fs::create_dir(place.at("mnt/in")).unwrap();
@@ -213,6 +231,7 @@ fn a_layer_in_use_is_refused() {
 
 #[test]
 fn what_is_not_a_layer_is_refused() {
+    require_fuse!();
     let place = Place::new();
     fs::write(place.at("layer"), "a file").unwrap();
     place.refused(place.with(&[]));
@@ -226,6 +245,7 @@ fn what_is_not_a_layer_is_refused() {
 
 #[test]
 fn a_layer_below_a_file_is_refused() {
+    require_fuse!();
     let place = Place::new();
     place.refused(place.command(&["--base", "{}/base", "--layer", "{}/base/f/layer", "{}/mnt"]));
     fs::write(place.at("file"), "x").unwrap();
@@ -278,32 +298,30 @@ fn a_layer_over_another_base_is_refused() {
 
 #[test]
 fn a_malformed_rule_is_refused_by_name() {
+    require_fuse!();
     let place = Place::new();
+    // Each with the part of it that the sentence must name.
     let rules = [
-        "none",
-        "none:",
-        "secret:/x",
-        "none:[abc",
-        "none:{a,b",
-        "none:/a/../b",
-        "none:**/*.key@high",
-        "none:**/*.key@99999999999",
-        ":/x",
-        "",
-        "none:a\\",
+        ("none", "none"),
+        ("none:", "empty"),
+        ("secret:/x", "secret"),
+        ("none:[abc", "[abc"),
+        ("none:{a,b", "{a,b"),
+        ("none:/a/../b", "/a/../b"),
+        ("none:**/*.key@99999999999", "99999999999"),
+        (":/x", "not a level"),
+        ("", "not a rule"),
+        ("none:a\\", "a\\"),
     ];
-    for rule in rules {
+    for (rule, part) in rules {
         let sentence = place.refused(place.with(&["--rule", "write:**/*", "--rule", rule]));
-        // It names the part that is wrong: the level, the pattern or the priority.
-        let named = rule.split([':', '@']).any(|part| {
-            sentence.contains(part) || sentence.contains(format!("{part:?}").trim_matches('"'))
-        });
-        assert!(named, "{rule:?}: {sentence}");
+        assert!(sentence.contains(part), "{rule:?}: {sentence}");
     }
 }
 
 #[test]
 fn a_malformed_policy_file_is_refused_with_line_and_column() {
+    require_fuse!();
     let place = Place::new();
     let cases = [
         ("preset = \"agent-safe\"\n[[rule]\n", 2),
@@ -332,16 +350,18 @@ fn a_malformed_policy_file_is_refused_with_line_and_column() {
 
 #[test]
 fn an_unknown_preset_is_refused_with_the_known_ones() {
+    require_fuse!();
     let place = Place::new();
-    let mut command = place.with(&["--preset", "agent-save"]);
     let sentence = place.refused(place.with(&["--preset", "agent-save"]));
     assert!(sentence.contains("agent-save"), "{sentence}");
-    let errors = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let output = output_of(place.with(&["--preset", "agent-save"]));
+    let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("agent-safe"), "{errors}");
 }
 
 #[test]
 fn bad_values_of_other_options_are_refused() {
+    require_fuse!();
     let place = Place::new();
     place.refused(place.with(&["--owner", "somebody"]));
     place.refused(place.with(&["--owner", "1:2:3"]));
@@ -351,6 +371,7 @@ fn bad_values_of_other_options_are_refused() {
 
 #[test]
 fn a_refusal_without_a_layer_named_leaves_no_temporary_one() {
+    require_fuse!();
     let place = Place::new();
     place.refused(place.command(&["--base", "{}/base", "{}/absent"]));
     place.refused(place.command(&["--base", "{}/absent", "{}/mnt"]));

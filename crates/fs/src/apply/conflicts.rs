@@ -13,15 +13,11 @@ use rustix::io::Result;
 use super::target::{Place, Target};
 use super::{Conflict, Reason};
 use crate::changes::compare::{bits, hash_of, same_content};
-use crate::changes::{Change, ChangeKind, EntryKind, LayerView, Time};
+use crate::changes::{Change, ChangeKind, EntryKind, LayerView, Time, made_at};
 use crate::layers::copy::MODE_BITS;
 use crate::layers::stack::{Found, Leaf, Merged};
 
-pub(super) fn find(
-    view: &LayerView,
-    target: &Target,
-    changes: &[Change],
-) -> Result<Vec<Conflict>> {
+pub(super) fn find(view: &LayerView, target: &Target, changes: &[Change]) -> Result<Vec<Conflict>> {
     let check = Check { view, target, sources: sources(changes), made: made(changes) };
     let mut conflicts = Vec::new();
     for change in changes {
@@ -81,6 +77,7 @@ impl Check<'_> {
             Place::Dir(_) if change.entry != EntryKind::Directory => {
                 Ok(Some(Reason::DirectoryInTheWay))
             }
+            Place::Dir(dir) if self.is_newer(change, dir)? => Ok(Some(Reason::DirectoryInTheWay)),
             Place::Dir(dir) => self.changed_inside(change, dir),
             _ => Ok(None),
         }
@@ -89,6 +86,9 @@ impl Check<'_> {
     fn added(&self, change: &Change, there: &Place) -> Result<Option<Reason>> {
         match there {
             Place::Dir(_) if change.entry == EntryKind::Directory => Ok(None),
+            Place::Absent if change.origin.stamp.is_some() && self.target.is_base => {
+                Ok(Some(Reason::Missing))
+            }
             _ => self.in_the_way(change, there),
         }
     }
@@ -165,10 +165,9 @@ impl Check<'_> {
     fn matches_stamp(&self, change: &Change, place: &WorkspacePath, there: &Leaf) -> Result<bool> {
         let origin = &change.origin;
         let regular = EntryKind::of(there.stat.st_mode) == EntryKind::File;
-        if let (Some(hash), true) = (origin.stamp.as_ref().and_then(|stamp| stamp.hash), regular) {
-            if hash_of(there)? == hash {
-                return Ok(true);
-            }
+        let hash = origin.stamp.as_ref().and_then(|stamp| stamp.hash).filter(|_| regular);
+        if hash.is_some() && hash == Some(hash_of(there)?) {
+            return Ok(true);
         }
         if !self.target.is_base {
             return self.is_as_in_base(place, there);
@@ -187,17 +186,29 @@ impl Check<'_> {
         }
     }
 
+    /// Whether a directory was made after the layer covered its name: the layer never saw it.
+    fn is_newer(&self, change: &Change, dir: &Merged) -> Result<bool> {
+        match (dir.parts.first(), change.origin.since) {
+            (Some(part), Some(since)) if self.target.is_base => Ok(made_at(part, b".")? > since),
+            _ => Ok(false),
+        }
+    }
+
     /// Whether somebody worked in a directory of the target that the layer deletes.
     fn changed_inside(&self, change: &Change, dir: &Merged) -> Result<Option<Reason>> {
         let place = &change.origin.place;
         for inner in self.target.scan(dir)? {
             let path = inner.below(place);
-            let moved = self.sources.iter().any(|from| path.starts_with(from));
-            if !moved && !self.is_old(change, &path, &inner.stat)? {
+            if !self.moves_away(&path) && !self.is_old(change, &path, &inner.stat)? {
                 return Ok(Some(Reason::ChangedInside { path }));
             }
         }
         Ok(None)
+    }
+
+    fn moves_away(&self, path: &WorkspacePath) -> bool {
+        std::iter::successors(Some(path.clone()), WorkspacePath::parent)
+            .any(|path| self.sources.contains(&path))
     }
 
     fn is_old(&self, change: &Change, path: &WorkspacePath, stat: &Stat) -> Result<bool> {

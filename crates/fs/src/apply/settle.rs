@@ -12,39 +12,61 @@ use ringfence_policy::WorkspacePath;
 use rustix::fs::AtFlags;
 use rustix::io::Result;
 
+use super::Refusal;
 use super::target::{Place, Target};
 use crate::changes::compare::hash_of;
 use crate::changes::{Change, ChangeKind, EntryKind, LayerView};
+use crate::error::LayerError;
 use crate::layers::copy::{HASHED_SIZE, open_source};
 use crate::layers::format::{LayerDir, LayerState};
 use crate::layers::marks::{self, Lower, Stamp};
 use crate::layers::stack::{BASE, Found, LayerIndex, Merged, Stack};
 
-pub(super) struct Settle<'s> {
+/// Changes the marks of the layer to go with the base as it is now.
+pub(super) fn settle(view: &LayerView, layer: &LayerDir, target: &Target, changes: &[Change]) {
+    let top = view.stack.roots().first().map(|root| root.layer);
+    let live = top.filter(|_| layer.meta().state == LayerState::Live);
+    let settle = Settle { view, live };
+    for change in changes {
+        // See above: what cannot be noted now is asked about next time.
+        let _ = settle.note(target, change);
+    }
+}
+
+/// Whether the layer shows what it did. A frozen layer may have something of its own where a
+/// renamed directory is now; then no mark can lead past it. A live layer of which nothing was
+/// refused is emptied: the base has all of it.
+pub(super) fn is_settled(
+    layer: &mut LayerDir,
+    changes: &[Change],
+    refused: &[Refusal],
+) -> std::result::Result<bool, LayerError> {
+    let moved = |change: &Change| {
+        change.entry == EntryKind::Directory && matches!(change.kind, ChangeKind::Renamed { .. })
+    };
+    if layer.meta().parents.is_empty() || !changes.iter().any(moved) {
+        return Ok(true);
+    }
+    let known: HashSet<_> = refused.iter().map(|refusal| &refusal.change.path).collect();
+    let left = crate::changes::changes(layer)?;
+    if left.iter().all(|change| known.contains(&change.path)) {
+        return Ok(true);
+    }
+    if layer.meta().state != LayerState::Live || !refused.is_empty() {
+        return Ok(false);
+    }
+    layer.restart()?;
+    Ok(true)
+}
+
+struct Settle<'s> {
     view: &'s LayerView,
     /// The live layer, if there is one: frozen ones are left alone except for renames, where
     /// keeping the mark would lose what they show.
     live: Option<LayerIndex>,
-    needed: bool,
 }
 
-impl<'s> Settle<'s> {
-    pub(super) fn new(view: &'s LayerView, layer: &LayerDir, is_base: bool) -> Self {
-        let top = view.stack.roots().first().map(|root| root.layer);
-        let live = top.filter(|_| layer.meta().state == LayerState::Live);
-        Self { view, live, needed: is_base }
-    }
-
-    pub(super) fn run(&self, target: &Target, changes: &[Change]) {
-        if !self.needed {
-            return;
-        }
-        for change in changes {
-            // See above: what cannot be noted now is asked about next time.
-            let _ = self.note(target, change);
-        }
-    }
-
+impl Settle<'_> {
     fn note(&self, target: &Target, change: &Change) -> Result<()> {
         if let Some(vacated) = &change.origin.vacated {
             self.drop_whiteout(vacated)?;
@@ -72,15 +94,23 @@ impl<'s> Settle<'s> {
         marks::set_origin(open_source(&copy)?, &stamp)
     }
 
-    /// The directory continues where the base has it now.
+    /// The directory continues where the base has it now, unless other layers have something else
+    /// there.
     fn redirect(&self, path: &WorkspacePath) -> Result<()> {
         let Found::Dir(dir) = self.view.stack.resolve(path)? else { return Ok(()) };
         let Some(part) = dir.parts.iter().rfind(|part| part.layer != BASE) else { return Ok(()) };
-        let lower = match part.path() == *path {
-            true => Lower::SameName,
-            false => Lower::At(path.clone()),
+        let below = self.view.stack.roots().iter().filter(|root| root.layer < part.layer);
+        let below = Stack::new(below.cloned().collect());
+        uncover(&below, path)?;
+        let reached = match below.resolve(path)? {
+            Found::Dir(found) => found.parts.iter().all(|part| part.layer == BASE),
+            _ => false,
         };
-        marks::set_lower(part.fd()?, &lower)
+        match (reached, part.path() == *path) {
+            (false, _) => Ok(()),
+            (true, true) => marks::set_lower(part.fd()?, &Lower::SameName),
+            (true, false) => marks::set_lower(part.fd()?, &Lower::At(path.clone())),
+        }
     }
 
     /// A directory the layer made merges with the one that was made in the base from it, unless
@@ -122,4 +152,17 @@ impl<'s> Settle<'s> {
         }
         rustix::fs::unlinkat(top.fd()?, name, AtFlags::empty())
     }
+}
+
+/// Takes away whiteouts of what the base had at `path` before.
+fn uncover(below: &Stack, path: &WorkspacePath) -> Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let Found::Dir(dir) = below.resolve(&parent)? else { return Ok(()) };
+    for part in dir.parts.iter().filter(|part| part.layer != BASE) {
+        let Some(stat) = part.stat(name)? else { continue };
+        if marks::is_whiteout(part.fd()?, name, &stat) {
+            rustix::fs::unlinkat(part.fd()?, name, AtFlags::empty())?;
+        }
+    }
+    Ok(())
 }

@@ -6,22 +6,20 @@
 //! write into them.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use ringfence_policy::WorkspacePath;
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid, fstat};
+use rustix::fs::{AtFlags, Mode, Stat, fstat};
 use rustix::io::{Errno, Result};
 
-use super::settle::Settle;
+use super::put::{change_mode, give_to, temporary_name};
 use super::target::{Place, Target};
-use crate::changes::compare::{bits, link_target};
+use crate::changes::compare::bits;
 use crate::changes::{Change, ChangeKind, EntryKind, LayerView};
 use crate::error::LayerError;
 use crate::layers::copy;
-use crate::layers::stack::{Found, Leaf, Part};
+use crate::layers::stack::{Found, Part};
 
 /// What is done at one path. The order is the one in which it happens there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +37,6 @@ pub(super) fn write(
     view: &LayerView,
     target: &Target,
     changes: &[Change],
-    settle: Settle<'_>,
 ) -> std::result::Result<(), LayerError> {
     let mut writer = Writer::new(view, target, changes);
     let failed = |path: &WorkspacePath, e: Errno| {
@@ -53,23 +50,21 @@ pub(super) fn write(
     for change in changes.iter().rev() {
         writer.set_mode(change).map_err(|e| failed(&change.path, e))?;
     }
-    writer.finish().map_err(|e| failed(&WorkspacePath::root(), e))?;
-    settle.run(target, changes);
-    Ok(())
+    writer.finish().map_err(|e| failed(&WorkspacePath::root(), e))
 }
 
-struct Writer<'w> {
-    view: &'w LayerView,
+pub(super) struct Writer<'w> {
+    pub(super) view: &'w LayerView,
     target: &'w Target,
     changes: &'w [Change],
-    by_path: HashMap<&'w WorkspacePath, &'w Change>,
+    pub(super) by_path: HashMap<&'w WorkspacePath, &'w Change>,
     /// Owners of files that are renamed: they keep them.
-    owners: HashMap<WorkspacePath, Stat>,
+    pub(super) owners: HashMap<WorkspacePath, Stat>,
     /// Where directories wait for their new place, and which ones do, as indices of `changes`.
     aside: Option<(Arc<Part>, Vec<u8>)>,
     waiting: Vec<usize>,
     /// Files of the layer with several names that were written, and the first such name.
-    linked: HashMap<(u64, u64), WorkspacePath>,
+    pub(super) linked: HashMap<(u64, u64), WorkspacePath>,
 }
 
 impl<'w> Writer<'w> {
@@ -90,7 +85,8 @@ impl<'w> Writer<'w> {
     fn move_directories_away(&mut self) -> std::result::Result<(), (WorkspacePath, Errno)> {
         let mut moves: Vec<(usize, &Change, &WorkspacePath)> = Vec::new();
         for (index, change) in self.changes.iter().enumerate() {
-            if let (ChangeKind::Renamed { from }, EntryKind::Directory) = (&change.kind, change.entry)
+            if let (ChangeKind::Renamed { from }, EntryKind::Directory) =
+                (&change.kind, change.entry)
             {
                 moves.push((index, change, from));
             }
@@ -219,102 +215,6 @@ impl<'w> Writer<'w> {
         copy::copy_attributes(from.fd()?, to.fd()?)
     }
 
-    fn put(&mut self, path: &WorkspacePath) -> Result<()> {
-        let change = self.by_path.get(path).copied().ok_or(Errno::NOENT)?;
-        let Some(content) = self.view.content_of(change)? else { return Err(Errno::NOENT) };
-        let (dir, name) = self.parent(path)?;
-        let temporary = temporary_name();
-        let result = self
-            .prepare(change, &content, &dir, &temporary)
-            .and_then(|()| rustix::fs::renameat(dir.fd()?, &temporary, dir.fd()?, &name[..]));
-        if result.is_err() {
-            let _ = rustix::fs::unlinkat(dir.fd()?, &temporary, AtFlags::empty());
-        }
-        result
-    }
-
-    fn prepare(
-        &mut self,
-        change: &Change,
-        content: &Leaf,
-        dir: &Arc<Part>,
-        temporary: &[u8],
-    ) -> Result<()> {
-        if self.link_instead(change, content, dir, temporary)? {
-            return Ok(());
-        }
-        let name = change.path.file_name().ok_or(Errno::INVAL)?;
-        let replaced = dir.stat(name)?;
-        let owner = match (replaced, self.owners.get(&change.path)) {
-            (Some(stat), _) => stat,
-            (None, Some(stat)) => *stat,
-            (None, None) => fstat(dir.fd()?)?,
-        };
-        match EntryKind::of(content.stat.st_mode) {
-            EntryKind::File => self.write_file(change, content, (dir, temporary), &owner, replaced),
-            EntryKind::Symlink => {
-                rustix::fs::symlinkat(link_target(content)?, dir.fd()?, temporary)?;
-                give_to(dir, temporary, &owner)
-            }
-            EntryKind::Fifo | EntryKind::Socket => {
-                let mode = content.stat.st_mode;
-                let kind = rustix::fs::FileType::from_raw_mode(mode);
-                copy::make_special(dir.fd()?, temporary, kind, mode)?;
-                give_to(dir, temporary, &owner)
-            }
-            EntryKind::Directory | EntryKind::Device => Err(Errno::PERM),
-        }
-    }
-
-    /// Another name of a file that was just written.
-    fn link_instead(
-        &mut self,
-        change: &Change,
-        content: &Leaf,
-        dir: &Arc<Part>,
-        temporary: &[u8],
-    ) -> Result<bool> {
-        if content.stat.st_nlink < 2 {
-            return Ok(false);
-        }
-        let id = (content.stat.st_dev, content.stat.st_ino);
-        let Some(first) = self.linked.get(&id) else {
-            self.linked.insert(id, change.path.clone());
-            return Ok(false);
-        };
-        let source = self.existing_parent(first)?;
-        let name = first.file_name().ok_or(Errno::INVAL)?;
-        let flags = AtFlags::empty();
-        rustix::fs::linkat(source.fd()?, name, dir.fd()?, temporary, flags).map(|()| true)
-    }
-
-    fn write_file(
-        &self,
-        change: &Change,
-        content: &Leaf,
-        (dir, temporary): (&Arc<Part>, &[u8]),
-        owner: &Stat,
-        replaced: Option<Stat>,
-    ) -> Result<()> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let flags = flags | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(dir.fd()?, temporary, flags, Mode::from(0o600))?;
-        let mut file = File::from(fd);
-        let source = copy::open_source(content)?;
-        let size = content.stat.st_size as u64;
-        copy::copy_content(&source, &mut file, size, size)?;
-        copy::copy_attributes(&source, &file)?;
-        give_to(dir, temporary, owner)?;
-        let kept = replaced.filter(|stat| {
-            change.kind == ChangeKind::Modified && EntryKind::of(stat.st_mode) == EntryKind::File
-        });
-        let mode = bits(&kept.unwrap_or(content.stat));
-        rustix::fs::fchmod(&file, Mode::from(mode))?;
-        rustix::fs::futimens(&file, &copy::times_of(&content.stat))?;
-        ringfence_sys::files::start_writeback(&file);
-        Ok(())
-    }
-
     /// Sets the mode the workspace shows, where that is part of the change.
     fn set_mode(&self, change: &Change) -> Result<()> {
         let mode = match (&change.kind, change.entry) {
@@ -342,13 +242,13 @@ impl<'w> Writer<'w> {
     }
 
     /// The directory for an entry, made if the target lacks it, and the entry's name.
-    fn parent(&self, path: &WorkspacePath) -> Result<(Arc<Part>, Vec<u8>)> {
+    pub(super) fn parent(&self, path: &WorkspacePath) -> Result<(Arc<Part>, Vec<u8>)> {
         let name = path.file_name().ok_or(Errno::BUSY)?;
         let make = |dir: &Arc<Part>, name: &[u8], path: &WorkspacePath| self.make(dir, name, path);
         Ok((self.target.parent(path, make)?, name.to_vec()))
     }
 
-    fn existing_parent(&self, path: &WorkspacePath) -> Result<Arc<Part>> {
+    pub(super) fn existing_parent(&self, path: &WorkspacePath) -> Result<Arc<Part>> {
         self.target.parent(path, |_, _, _| Err(Errno::NOENT))
     }
 }
@@ -356,38 +256,10 @@ impl<'w> Writer<'w> {
 fn owners_of_renamed(target: &Target, changes: &[Change]) -> HashMap<WorkspacePath, Stat> {
     let mut owners = HashMap::new();
     for change in changes {
-        if let Some(from) = &change.origin.renamed_from {
-            if let Ok(Place::Leaf(leaf)) = target.at(from) {
-                owners.insert(change.path.clone(), leaf.stat);
-            }
+        let Some(from) = &change.origin.renamed_from else { continue };
+        if let Ok(Place::Leaf(leaf)) = target.at(from) {
+            owners.insert(change.path.clone(), leaf.stat);
         }
     }
     owners
-}
-
-/// Only root can give files away; for everybody else they are already whose they must be.
-fn give_to(dir: &Arc<Part>, name: &[u8], owner: &Stat) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
-    rustix::fs::chownat(dir.fd()?, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
-}
-
-/// Through a descriptor that cannot be a symlink: `fchmodat` would follow one.
-fn change_mode(dir: &Arc<Part>, name: &[u8], mode: u32) -> Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(dir.fd()?, name, flags, Mode::empty())?;
-    if EntryKind::of(fstat(&fd)?.st_mode) == EntryKind::Symlink {
-        return Err(Errno::LOOP);
-    }
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd.as_fd()));
-    rustix::fs::chmod(path, Mode::from(mode))
-}
-
-fn temporary_name() -> Vec<u8> {
-    let mut bytes = [0u8; 8];
-    // A name that is taken is refused by the call that makes the entry.
-    let _ = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
-    format!(".ringfence-{:016x}", u64::from_ne_bytes(bytes)).into_bytes()
 }

@@ -9,14 +9,12 @@ use ringfence_policy::WorkspacePath;
 use rustix::fs::FileType;
 use rustix::io::Result;
 
-use super::compare::{bits, same_as_origin};
-use super::walk::{Gone, New, Seen};
+use super::compare::{bits, hash_of, same_as_origin};
+use super::walk::{Gone, Identity, New, Seen};
 use super::{Change, ChangeKind, LayerView};
 use crate::layers::copy::MODE_BITS;
 use crate::layers::marks::Stamp;
 use crate::layers::stack::{Found, Leaf, Merged};
-
-type Identity = (u64, u64);
 
 /// A base file that is gone, and the change that says so unless its directory went with it.
 struct Lost {
@@ -27,7 +25,7 @@ struct Lost {
 
 /// Turns what the walk saw into the final list, in no particular order.
 pub(super) fn settle(view: &LayerView, seen: Seen) -> Result<Vec<Change>> {
-    let Seen { gone, new, other: mut changes } = seen;
+    let Seen { gone, new, other: mut changes, kept, moved_away } = seen;
     let moved = moved_directories(&changes);
     let gone: Vec<Gone> =
         gone.into_iter().filter(|gone| !moved.contains(&gone.change.origin.place)).collect();
@@ -39,12 +37,41 @@ pub(super) fn settle(view: &LayerView, seen: Seen) -> Result<Vec<Change>> {
                 taken.extend(old.gone);
                 renamed(&new, &old, &gone, &mut changes)?;
             }
-            None => changes.push(new.change),
+            None => {
+                let orphan = identity(&new.stamp).filter(|id| !kept.contains(id));
+                let stayed = orphan.is_some_and(|id| !moved_away.contains(&id));
+                if !(stayed && is_as_copied(&new)?) {
+                    changes.push(new.into_change(orphan.is_some()));
+                }
+            }
         }
     }
     let left = gone.into_iter().enumerate().filter(|(index, _)| !taken.contains(index));
     changes.extend(left.map(|(_, gone)| gone.change));
     Ok(changes)
+}
+
+/// Whether the layer only copied the file: then that the host has deleted it since is no change of
+/// the layer's.
+fn is_as_copied(new: &New) -> Result<bool> {
+    let (Some(leaf), Some(stamp)) = (&new.leaf, &new.stamp) else { return Ok(false) };
+    let same_mode = bits(&leaf.stat) == stamp.mode & MODE_BITS;
+    match stamp.hash {
+        Some(hash) if same_mode && leaf.stat.st_size as u64 == stamp.size => {
+            Ok(hash_of(leaf)? == hash)
+        }
+        _ => Ok(false),
+    }
+}
+
+impl New {
+    /// `orphan`: what it was copied from is no longer in the base.
+    fn into_change(mut self, orphan: bool) -> Change {
+        if orphan {
+            self.change.origin.stamp = self.stamp;
+        }
+        self.change
+    }
 }
 
 fn moved_directories(changes: &[Change]) -> HashSet<WorkspacePath> {

@@ -4,17 +4,18 @@
 //! stack. Directories are opened one component at a time from their parents and never through
 //! symlinks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use ringfence_policy::WorkspacePath;
-use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat};
+use ringfence_policy::{Level, WorkspacePath};
+use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::{Errno, Result};
 
 use super::compare::{attributes, bits, same_as_origin, same_content};
-use super::{Change, ChangeKind, EntryKind, LayerView, Origin, Time};
-use crate::layers::marks::{self, Stamp};
+use super::cover::{first_covered, whiteout_of};
+use super::{Change, ChangeKind, EntryKind, LayerView, Origin};
+use crate::layers::marks::Stamp;
 use crate::layers::stack::{BASE, Found, Leaf, Merged, Part, read_names};
 
 /// A directory of the workspace and the one of the base it is compared with.
@@ -29,6 +30,9 @@ struct Dir {
     /// and every entry of `base` it does not have itself is deleted.
     merges: bool,
 }
+
+/// Device and inode.
+pub(super) type Identity = (u64, u64);
 
 /// An entry that the base has and the workspace does not, at least not under this name.
 pub(super) struct Gone {
@@ -49,6 +53,10 @@ pub(super) struct Seen {
     pub(super) new: Vec<New>,
     /// Everything that needs no second look.
     pub(super) other: Vec<Change>,
+    /// Base files that are still where they were.
+    pub(super) kept: HashSet<Identity>,
+    /// Base files the layer deleted or renamed and the host took away since.
+    pub(super) moved_away: HashSet<Identity>,
 }
 
 pub(super) struct Walk<'v> {
@@ -114,28 +122,37 @@ impl<'v> Walk<'v> {
     }
 
     fn gone(&mut self, dir: &Dir, name: &[u8], was: Found) -> Result<()> {
+        let whiteout = match whiteout_of(&dir.parts, name)? {
+            Some(whiteout) => self.view.origins.of(&whiteout)?,
+            None => None,
+        };
         let entry = match &was {
-            Found::Absent => return Ok(()),
+            Found::Absent => {
+                self.seen.moved_away.extend(whiteout.map(|stamp| (stamp.dev, stamp.ino)));
+                return Ok(());
+            }
             Found::Leaf(leaf) => EntryKind::of(leaf.stat.st_mode),
             Found::Dir(_) => EntryKind::Directory,
         };
         let mut change = dir.change(name, entry, ChangeKind::Deleted);
-        change.origin.since = first_covered(dir, name)?;
-        if let Some(whiteout) = whiteout_of(dir, name)? {
-            change.origin.stamp = self.view.origins.of(&whiteout)?;
-        }
+        change.origin.since = first_covered(&dir.parts, name)?;
+        change.origin.stamp = match &was {
+            Found::Leaf(was) => whiteout.filter(|stamp| is_of(stamp, was)),
+            _ => None,
+        };
         self.seen.gone.push(Gone { change, was });
         Ok(())
     }
 
     /// A base file with several names can have a copy that another of its names was written to.
+    /// The names that may be written themselves show it.
     fn unless_linked(&mut self, dir: &Dir, name: &[u8], was: Leaf) -> Result<()> {
-        if was.stat.st_nlink < 2 || !self.view.has_links {
+        self.seen.kept.insert(identity(&was.stat));
+        let level = crate::levels::lowest(self.view.recorded_policy(), &dir.paths_of(name));
+        if was.stat.st_nlink < 2 || level < Level::Write {
             return Ok(());
         }
-        let level = crate::levels::lowest(self.view.recorded_policy(), &dir.paths_of(name));
-        let (dev, ino, class) = (was.stat.st_dev, was.stat.st_ino, level as u8 + 1);
-        let key = format!("{dev:x}-{ino:x}-{class}").into_bytes();
+        let key = format!("{:x}-{:x}", was.stat.st_dev, was.stat.st_ino).into_bytes();
         match self.view.link_copy(&key)? {
             Some(copy) => self.compare_leaves(dir, name, &copy, &was, Some(key)),
             None => Ok(()),
@@ -176,6 +193,7 @@ impl<'v> Walk<'v> {
         was: &Leaf,
         link: Option<Vec<u8>>,
     ) -> Result<()> {
+        self.seen.kept.insert(identity(&was.stat));
         let entry = EntryKind::of(now.stat.st_mode);
         let stamp = match entry {
             EntryKind::File => self.view.origins.of(now)?.filter(|stamp| is_of(stamp, was)),
@@ -183,7 +201,7 @@ impl<'v> Walk<'v> {
         };
         let base_mode = stamp.as_ref().map(|stamp| stamp.mode);
         let mut change = dir.change(name, entry, ChangeKind::Modified);
-        change.origin.since = first_covered(dir, name)?;
+        change.origin.since = first_covered(&dir.parts, name)?;
         change.origin.link = link;
         let same = match &stamp {
             Some(stamp) => same_as_origin(now, stamp, was)? || same_content(now, was)?,
@@ -298,7 +316,11 @@ impl Origin {
 /// Whether the stamp is one of this file. It is not where another file was moved over the name, or
 /// where the host put a new file in its place; then only the content tells.
 fn is_of(stamp: &Stamp, was: &Leaf) -> bool {
-    (stamp.dev, stamp.ino) == (was.stat.st_dev, was.stat.st_ino)
+    (stamp.dev, stamp.ino) == identity(&was.stat)
+}
+
+fn identity(stat: &Stat) -> Identity {
+    (stat.st_dev, stat.st_ino)
 }
 
 fn kind(stat: &Stat) -> FileType {
@@ -313,49 +335,4 @@ pub(super) fn names_in(part: &Arc<Part>) -> Result<Vec<Box<[u8]>>> {
         Ok(())
     })?;
     Ok(names)
-}
-
-/// The whiteout that the uppermost delta with this name has there.
-fn whiteout_of(dir: &Dir, name: &[u8]) -> Result<Option<Leaf>> {
-    for part in dir.parts.iter().filter(|part| part.layer != BASE) {
-        if let Some(stat) = part.stat(name)? {
-            let whiteout = marks::is_whiteout(part.fd()?, name, &stat);
-            let leaf = Leaf { part: part.clone(), name: name.into(), stat };
-            return Ok(whiteout.then_some(leaf));
-        }
-    }
-    Ok(None)
-}
-
-/// When a delta first put something over what the base has at `name`: made a whiteout, a file, or a
-/// directory that does not continue below. If none did, the directory itself covers it.
-fn first_covered(dir: &Dir, name: &[u8]) -> Result<Option<Time>> {
-    let mut first = None;
-    for part in dir.parts.iter().filter(|part| part.layer != BASE) {
-        let Some(stat) = part.stat(name)? else { continue };
-        let continues = kind(&stat) == FileType::Directory
-            && marks::read_lower(part.fd()?, name) != marks::Lower::Nothing;
-        if !continues {
-            first = earlier(first, made_at(part, name)?);
-        }
-    }
-    if first.is_none() {
-        for part in dir.parts.iter().filter(|part| part.layer != BASE) {
-            first = earlier(first, made_at(part, b".")?);
-        }
-    }
-    Ok(first)
-}
-
-fn earlier(a: Option<Time>, b: Time) -> Option<Time> {
-    Some(a.map_or(b, |a| a.min(b)))
-}
-
-/// When an entry was made; where the filesystem does not keep that, when it was last changed.
-fn made_at(dir: &Arc<Part>, name: &[u8]) -> Result<Time> {
-    let mask = StatxFlags::BTIME | StatxFlags::CTIME;
-    let found = rustix::fs::statx(dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW, mask)?;
-    let known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
-    let time = if known { found.stx_btime } else { found.stx_ctime };
-    Ok((time.tv_sec, time.tv_nsec))
 }

@@ -27,7 +27,12 @@ pub(super) fn write(out: &mut impl Write, old: &[u8], new: &[u8]) -> io::Result<
     Ok(())
 }
 
-fn write_hunk(out: &mut impl Write, ops: &[DiffOp], old: &[&[u8]], new: &[&[u8]]) -> io::Result<()> {
+fn write_hunk(
+    out: &mut impl Write,
+    ops: &[DiffOp],
+    old: &[&[u8]],
+    new: &[&[u8]],
+) -> io::Result<()> {
     let (Some(first), Some(last)) = (ops.first(), ops.last()) else { return Ok(()) };
     let before = first.old_range().start..last.old_range().end;
     let after = first.new_range().start..last.new_range().end;

@@ -61,10 +61,11 @@ impl Work {
     }
 
     /// Writes down that `whiteout` is to be published at `old` once the entry with `inode` has
-    /// moved from there to `new`. Forgotten with the value that is returned.
+    /// moved from there to `new`; or that a whiteout there is to be removed. Forgotten with the
+    /// value that is returned.
     pub fn intend(
         &self,
-        whiteout: &Prepared<'_>,
+        whiteout: Option<&Prepared<'_>>,
         old: WorkspacePath,
         new: WorkspacePath,
         inode: u64,
@@ -73,7 +74,7 @@ impl Work {
         prepared.name.insert(0, intent::PREFIX);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.dir, &prepared.name[..], flags, Mode::from(0o600))?;
-        let intent = Intent { old, new, inode, whiteout: whiteout.name.clone() };
+        let intent = Intent { old, new, inode, whiteout: whiteout.map(|w| w.name.clone()) };
         File::from(fd).write_all(&intent.encode()).map_err(errno)?;
         Ok(prepared)
     }

@@ -9,7 +9,7 @@
 //!   children/    one file per layer that stands on this one, holding its path
 //! ```
 
-use std::fs::{self, File};
+use std::fs::{self, File, FileTimes};
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -83,16 +83,10 @@ impl LayerDir {
             return Err(LayerError::Exists { path: path.into() });
         }
         let base = base.canonicalize().map_err(|e| LayerError::io("find the base", base, e))?;
-        let mode = |path: &Path| fs::metadata(path).map(|meta| meta.mode());
-        let shown = mode(&base).map_err(|e| LayerError::io("read", &base, e))?;
         for sub in ["", "tree", "work", "links", "children"] {
             make_private_dir(&path.join(sub))?;
         }
-        // The root of the workspace looks like the root of the base.
-        let tree = path.join("tree");
-        File::open(&tree)
-            .and_then(|dir| Ok(marks::set_dir_mode(dir, shown)?))
-            .map_err(|e| LayerError::io("set the mode of", &tree, e))?;
+        look_like(&path.join("tree"), &base)?;
         let path = path.canonicalize().map_err(|e| LayerError::io("find", path, e))?;
         let meta = LayerMeta {
             format: FORMAT,
@@ -204,6 +198,22 @@ impl LayerDir {
         Ok(child)
     }
 
+    /// Empties a live layer and lets it stand on the base alone, once the base has all it showed.
+    pub(crate) fn restart(&mut self) -> Result<(), LayerError> {
+        for sub in ["tree", "links"] {
+            let (old, aside) = (self.path.join(sub), self.path.join("work").join(sub));
+            fs::rename(&old, aside).map_err(|e| LayerError::io("empty", &old, e))?;
+            make_private_dir(&old)?;
+        }
+        look_like(&self.path.join("tree"), &self.meta.base)?;
+        let parents = std::mem::take(&mut self.meta.parents);
+        self.save()?;
+        for parent in parents {
+            let _ = fs::remove_file(parent.join("children").join(&self.meta.id));
+        }
+        self.clear_work()
+    }
+
     /// Notes that `child` stands on this layer.
     pub(crate) fn adopt(&self, child: &Self) -> Result<(), LayerError> {
         let note = self.path.join("children").join(&child.meta.id);
@@ -282,6 +292,16 @@ impl LayerDir {
         text.push(b'\n');
         write_durably(&self.path.join("layer.json"), &text)
     }
+}
+
+/// The root of the workspace looks like the root of the base.
+fn look_like(tree: &Path, base: &Path) -> Result<(), LayerError> {
+    let shown = fs::metadata(base).map_err(|e| LayerError::io("read", base, e))?;
+    let copy = |dir: File| -> std::io::Result<()> {
+        marks::set_dir_mode(&dir, shown.mode())?;
+        dir.set_times(FileTimes::new().set_modified(shown.modified()?))
+    };
+    File::open(tree).and_then(copy).map_err(|e| LayerError::io("set the mode of", tree, e))
 }
 
 /// Nobody but the owner may look into a layer: the modes inside it are those of the workspace.

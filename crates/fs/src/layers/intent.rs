@@ -10,23 +10,27 @@ use ringfence_policy::WorkspacePath;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, statat};
 use rustix::io::{Errno, Result};
 
+use super::marks;
+
 /// Names of intents in the work directory start with this; prepared entries are plain numbers.
 pub(super) const PREFIX: u8 = b'i';
 
 /// The entry with `inode` moves from `old` to `new`, paths in the layer's own tree; then the
-/// prepared entry `whiteout` goes to `old`.
+/// prepared entry `whiteout` goes to `old`. Without one, a whiteout that came to `old` by an
+/// exchange is to be removed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Intent {
     pub(super) old: WorkspacePath,
     pub(super) new: WorkspacePath,
     pub(super) inode: u64,
-    pub(super) whiteout: Vec<u8>,
+    pub(super) whiteout: Option<Vec<u8>>,
 }
 
 impl Intent {
     pub(super) fn encode(&self) -> Vec<u8> {
         let inode = self.inode.to_string();
-        [self.old.as_bytes(), self.new.as_bytes(), inode.as_bytes(), &self.whiteout[..]].join(&0)
+        let whiteout = self.whiteout.as_deref().unwrap_or_default();
+        [self.old.as_bytes(), self.new.as_bytes(), inode.as_bytes(), whiteout].join(&0)
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
@@ -35,7 +39,7 @@ impl Intent {
             old: WorkspacePath::parse(parts.next()?).ok()?,
             new: WorkspacePath::parse(parts.next()?).ok()?,
             inode: std::str::from_utf8(parts.next()?).ok()?.parse().ok()?,
-            whiteout: parts.next()?.to_vec(),
+            whiteout: parts.next().filter(|name| !name.is_empty()).map(Vec::from),
         })
     }
 
@@ -50,11 +54,19 @@ impl Intent {
         if !moved {
             return Ok(());
         }
-        let flags = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(work, &self.whiteout[..], old, old_name, flags) {
+        let Some(whiteout) = &self.whiteout else { return remove_whiteout(&old, old_name) };
+        match rustix::fs::renameat_with(work, &whiteout[..], old, old_name, RenameFlags::NOREPLACE) {
             Err(Errno::EXIST | Errno::NOENT) => Ok(()),
             other => other,
         }
+    }
+}
+
+fn remove_whiteout(dir: &OwnedFd, name: &[u8]) -> Result<()> {
+    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    match marks::is_whiteout(dir, name, &stat) {
+        true => rustix::fs::unlinkat(dir, name, AtFlags::empty()),
+        false => Ok(()),
     }
 }
 
@@ -95,7 +107,7 @@ mod tests {
             old: WorkspacePath::parse(b"/a\n/\xff").unwrap(),
             new: WorkspacePath::parse(b"/b").unwrap(),
             inode: u64::MAX,
-            whiteout: b"1f".to_vec(),
+            whiteout: Some(b"1f".to_vec()),
         };
         assert_eq!(Intent::decode(&intent.encode()), Some(intent));
     }

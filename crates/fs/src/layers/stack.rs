@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -93,6 +93,26 @@ impl Part {
         let fd = self.fd.write().get_or_insert(opened).clone();
         self.pool.opened(self);
         Ok(fd)
+    }
+
+    /// Calls with a path by which the kernel finds this directory without walking the host's paths,
+    /// and whether its last component may be a symlink that must not be followed.
+    pub fn with_proc_path<R>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&[u8], bool) -> Result<R>,
+    ) -> Result<R> {
+        let place = self.place.read().clone();
+        let (dir, name) = match (self.fd.read().clone(), place) {
+            (Some(fd), _) => (fd, None),
+            (None, Some((parent, name))) => (parent.fd()?, Some(name)),
+            (None, None) => return Err(Errno::BADF),
+        };
+        let mut path = format!("/proc/self/fd/{}", dir.as_raw_fd()).into_bytes();
+        if let Some(name) = &name {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        call(&path, name.is_some())
     }
 
     /// Closes the descriptor unless it was used since this was last asked. Says if it was closed.

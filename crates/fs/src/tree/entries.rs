@@ -167,9 +167,6 @@ impl Tree {
         let merge = dir.as_dir()?.merge.read().clone();
         let _held = self.hold_dir((parent, name))?;
         self.remove_empty_dir(&state, parent, &merge, name)?;
-        if let Some(Body::Dir(gone)) = self.known_child(parent, name).as_ref().map(|n| &n.body) {
-            gone.merge.read().parts.iter().for_each(|part| part.removed());
-        }
         self.name_is_gone(parent, name, None);
         Ok(())
     }
@@ -308,7 +305,10 @@ impl Tree {
                 *leaf.place.write() = place;
             }
         }
-        self.table.write().unbind(parent, name);
+        let gone = self.table.write().unbind(parent, name);
+        if let Some(Body::Dir(gone)) = gone.as_ref().map(|node| &node.body) {
+            gone.merge.read().parts.iter().for_each(|part| part.removed());
+        }
         self.entry_changed(parent);
     }
 }

@@ -49,7 +49,6 @@ impl Tree {
         if let Some(listing) = &*dir.listing.lock() {
             return Ok(listing.clone());
         }
-        self.note_use(&state, &node);
         let parts = dir.merge.read().parts.clone();
         let listing = Arc::new(Listing::new(state.stack.list(&parts)?, &self.hasher));
         *dir.listing.lock() = Some(listing.clone());

@@ -85,6 +85,9 @@ impl Tree {
         let root = stack.root()?;
         let identity = root.identity;
         let merge = Merge { parts: root.parts.into(), redirect: None, origins: vec![] };
+        if let (Some(watch), Some(base)) = (&watch, stack.roots().last()) {
+            watch.add(NodeId::ROOT, base);
+        }
         let node = Arc::new(Node::dir(NodeId::ROOT, merge, identity));
         let has_links = live.links.iter().any(|part| upper::holds_entries(part));
         Ok(Self {
@@ -143,7 +146,6 @@ impl Tree {
     pub fn lookup(&self, parent: NodeId, name: &[u8], class: u8) -> Result<Option<Attr>> {
         let state = self.state.read();
         let node = self.node(parent)?;
-        self.note_use(&state, &node);
         let parts = node.as_dir()?.merge.read().parts.clone();
         let found = state.stack.find(&parts, name)?;
         self.adopt(&state, parent, name, found, class)
@@ -198,17 +200,27 @@ impl Tree {
         walk(&self.state.read().stack)
     }
 
-    /// Whether changes in the directory behind `id` made outside are noticed.
+    /// Whether changes made outside to what is behind `id` are noticed: for a directory those in
+    /// it, for anything else those to itself.
     pub fn is_watched(&self, id: NodeId) -> bool {
-        self.watch.as_ref().is_none_or(|watch| watch.covers(id))
+        let Some(watch) = &self.watch else { return true };
+        let Ok(node) = self.node(id) else { return false };
+        match node.as_dir() {
+            Ok(dir) => {
+                let in_base = dir.merge.read().parts.last().is_some_and(|part| part.layer == BASE);
+                !in_base || watch.covers(id)
+            }
+            Err(_) => {
+                let parents = self.table.read().names(id);
+                parents.iter().all(|(parent, _)| watch.covers(*parent))
+            }
+        }
     }
 
-    fn note_use(&self, state: &State, node: &Node) {
-        let (Some(watch), Ok(dir)) = (&self.watch, node.as_dir()) else { return };
-        if let Some(part) = dir.merge.read().parts.last().filter(|p| p.layer == BASE) {
-            debug_assert!(state.live.layer > BASE);
-            watch.add(node.id, part);
-        }
+    /// Whether any program has the file open.
+    pub fn is_open(&self, id: NodeId) -> bool {
+        let node = self.table.read().get(id);
+        node.is_some_and(|node| node.as_leaf().is_ok_and(|leaf| leaf.io.lock().opens > 0))
     }
 
     fn adopt(
@@ -251,10 +263,14 @@ impl Tree {
     fn adopt_dir(&self, parent: NodeId, name: &[u8], merged: Merged) -> Attr {
         let key = Key { identity: merged.identity, class: 0 };
         let (stat, top) = (merged.stat, merged.parts[0].clone());
+        let lowest = merged.parts.last().cloned();
         let node = self.table.write().adopt(parent, name, key, merged.identity, |id| {
             let Merged { parts, redirect, origins, .. } = merged;
             Node::dir(id, Merge { parts: parts.into(), redirect, origins }, key.identity)
         });
+        if let (Some(watch), Some(lowest)) = (&self.watch, lowest.filter(|p| p.layer == BASE)) {
+            watch.add(node.id, &lowest);
+        }
         self.dir_attr(node.id, &top, stat)
     }
 

@@ -144,9 +144,9 @@ impl Tree {
 
     /// Moves the live entry and leaves a whiteout where lower layers have the old name.
     ///
-    /// Where nothing is at the new name both happen in one exchange, with a whiteout put there
-    /// beforehand. Otherwise the whiteout follows the rename, and a crash in between is mended by
-    /// the intent that was written down.
+    /// One rename cannot do both. The whiteout follows the move, and a crash in between is mended
+    /// by the intent that was written down. A directory cannot replace the whiteout that may be at
+    /// the new name: those two are exchanged.
     fn move_live(
         &self,
         state: &State,
@@ -155,27 +155,29 @@ impl Tree {
         replaces: bool,
     ) -> Result<()> {
         let whiteout = self.whiteout_for(state, &old.merge, old.name)?;
-        let at_new = new.above.stat(new.name)?;
         let moved = old.above.stat(old.name)?.ok_or(Errno::NOENT)?;
         let is_dir = FileType::from_raw_mode(moved.st_mode) == FileType::Directory;
+        let over_whiteout = is_dir && !replaces && new.above.stat(new.name)?.is_some();
         let (from, to) = (old.above.fd()?, new.above.fd()?);
         let rename = |flags| rustix::fs::renameat_with(&from, old.name, &to, new.name, flags);
+        let intend = |whiteout| {
+            let (at, goal) = (self.live_path(old)?, self.live_path(new)?);
+            state.live.work.intend(whiteout, at, goal, moved.st_ino)
+        };
         match whiteout {
-            Some(whiteout) if replaces => {
-                let (at, goal) = (self.live_path(old)?, self.live_path(new)?);
-                let _intent = state.live.work.intend(&whiteout, at, goal, moved.st_ino)?;
+            Some(whiteout) if over_whiteout => {
+                rename(RenameFlags::EXCHANGE)?;
+                whiteout.publish(&from, old.name, RenameFlags::empty())
+            }
+            Some(whiteout) => {
+                let _intent = intend(Some(&whiteout))?;
                 rename(RenameFlags::empty())?;
                 whiteout.publish(&from, old.name, RenameFlags::NOREPLACE)
             }
-            Some(whiteout) => {
-                if at_new.is_none() {
-                    whiteout.publish(&to, new.name, RenameFlags::NOREPLACE)?;
-                }
-                rename(RenameFlags::EXCHANGE)
-            }
-            None if is_dir && at_new.is_some() && !replaces => {
+            None if over_whiteout => {
+                let _intent = intend(None)?;
                 rename(RenameFlags::EXCHANGE)?;
-                rustix::fs::unlinkat(from, old.name, AtFlags::empty())
+                rustix::fs::unlinkat(&from, old.name, AtFlags::empty())
             }
             None => rename(RenameFlags::empty()),
         }

@@ -11,7 +11,7 @@ use super::node::{Merge, Node, NodeId, Place};
 use super::{State, Tree};
 use crate::layers::copy::Prepared;
 use crate::layers::marks::{self, Lower, Stamp};
-use crate::layers::stack::{BASE, Found, Leaf, Part};
+use crate::layers::stack::{BASE, Found, LayerIndex, Leaf, Part};
 
 impl Tree {
     /// The live part of a directory, made (with its parents) if it does not exist yet.
@@ -88,7 +88,7 @@ impl Tree {
         Ok(above)
     }
 
-    /// A base file with several names was copied: its other names must find the copy.
+    /// A lower file with several names was copied: its other names must find the copy.
     fn remember_link(
         &self,
         state: &State,
@@ -96,7 +96,7 @@ impl Tree {
         above: &Arc<Part>,
         name: &[u8],
     ) -> Result<()> {
-        let Some(key) = link_name(source) else { return Ok(()) };
+        let Some(key) = link_name(source, state.live.layer) else { return Ok(()) };
         let links = state.live.links.first().ok_or(Errno::IO)?;
         self.has_links.store(true, Ordering::Release);
         match rustix::fs::linkat(above.fd()?, name, links.fd()?, &key[..], AtFlags::empty()) {
@@ -105,10 +105,11 @@ impl Tree {
         }
     }
 
-    /// The copy of a base file with several names, if another of its names was written to. Only
-    /// names that may be written themselves follow: for the others the base stays what it is.
+    /// The copy of a lower file with several names, if another of its names was written to. Only
+    /// names that may be written themselves follow: for the others the file stays what it is.
     pub(super) fn follow_link(&self, state: &State, leaf: Leaf, class: u8) -> Result<Leaf> {
-        let Some(key) = link_name(&leaf).filter(|_| class == 0) else { return Ok(leaf) };
+        let key = link_name(&leaf, state.live.layer).filter(|_| class == 0);
+        let Some(key) = key else { return Ok(leaf) };
         if !self.has_links.load(Ordering::Acquire) {
             return Ok(leaf);
         }
@@ -164,10 +165,10 @@ pub(super) fn prepend(merge: &mut Merge, part: Arc<Part>) {
     merge.parts = parts.collect();
 }
 
-/// The name under which a layer keeps its copy of a base file that has several names.
-fn link_name(leaf: &Leaf) -> Option<Vec<u8>> {
+/// The name under which a layer keeps its copy of a lower file that has several names.
+fn link_name(leaf: &Leaf, live: LayerIndex) -> Option<Vec<u8>> {
     let regular = FileType::from_raw_mode(leaf.stat.st_mode) == FileType::RegularFile;
-    let several = leaf.part.layer == BASE && regular && leaf.stat.st_nlink > 1;
+    let several = leaf.part.layer != live && regular && leaf.stat.st_nlink > 1;
     several.then(|| link_key(leaf.stat.st_dev, leaf.stat.st_ino))
 }
 

@@ -86,7 +86,8 @@ fn a_file_moved_over_another_modifies_it() {
 fn a_changed_mode_is_told_from_changed_content() {
     require_fuse!();
     let ws = after(&[("tool", "1"), ("d/x", "1")], "chmod 755 tool; chmod 700 d; chmod 600 d/x");
-    let expected = ["m d/ (mode 755 -> 700)", "m d/x (mode 644 -> 600)", "m tool (mode 644 -> 755)"];
+    let expected =
+        ["m d/ (mode 755 -> 700)", "m d/x (mode 644 -> 600)", "m tool (mode 644 -> 755)"];
     assert_eq!(changes(&ws.layer), expected);
 }
 
@@ -202,7 +203,8 @@ fn a_tree_deeper_than_the_stack_and_the_descriptors_is_listed() {
 #[test]
 fn the_layer_keeps_a_mirror_of_changed_files_and_the_base_is_untouched() {
     require_fuse!();
-    let ws = after(&[("source.txt", "s"), ("sub/deep/both.txt", "s")], "echo n > sub/deep/both.txt");
+    let ws =
+        after(&[("source.txt", "s"), ("sub/deep/both.txt", "s")], "echo n > sub/deep/both.txt");
     let copy = ws.layer.join("tree/sub/deep/both.txt");
     assert_eq!(fs::read_to_string(&copy).unwrap(), "n\n");
     assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o644);

@@ -10,8 +10,7 @@ use crate::support::{Mounted, require_fuse};
 fn conflicts(ws: &Mounted, expected: &[&str]) {
     let before = tree(&ws.base());
     let text = layer_fails("apply", &[ws.layer.as_os_str()], 1);
-    let lines: Vec<_> =
-        text.lines().filter_map(|line| line.strip_prefix("conflict: ")).collect();
+    let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("conflict: ")).collect();
     assert_eq!(lines, expected, "{text}");
     assert!(text.contains("nothing was written"), "{text}");
     assert_eq!(tree(&ws.base()), before);
@@ -48,7 +47,12 @@ fn a_file_replaced_by_the_host_with_the_same_size_and_time_is_a_conflict() {
     let ws = after(&[("a", "1\n")], "echo 22 > a");
     let times = fs::metadata(ws.base().join("a")).unwrap().modified().unwrap();
     fs::write(ws.base().join("new"), "3\n").unwrap();
-    fs::File::options().write(true).open(ws.base().join("new")).unwrap().set_modified(times).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(ws.base().join("new"))
+        .unwrap()
+        .set_modified(times)
+        .unwrap();
     fs::rename(ws.base().join("new"), ws.base().join("a")).unwrap();
     conflicts(&ws, &["a: changed in the target too"]);
 }
@@ -56,10 +60,10 @@ fn a_file_replaced_by_the_host_with_the_same_size_and_time_is_a_conflict() {
 #[test]
 fn a_file_the_host_only_touched_is_no_conflict() {
     require_fuse!();
-    let ws = after(&[("a", "1\n")], "echo 2 > a");
+    let ws = after(&[("a", "1\n")], "echo 2 >> a");
     fs::write(ws.base().join("a"), "1\n").unwrap();
     apply(&ws.layer);
-    assert_eq!(fs::read_to_string(ws.base().join("a")).unwrap(), "2\n");
+    assert_eq!(fs::read_to_string(ws.base().join("a")).unwrap(), "1\n2\n");
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn a_file_added_on_both_sides_is_a_conflict_unless_it_is_the_same() {
     fs::write(ws.base().join("a"), "theirs\n").unwrap();
     symlink("there", ws.base().join("l")).unwrap();
     fs::create_dir(ws.base().join("d")).unwrap();
-    conflicts(&ws, &["a: was added in the target too", "l: was added in the target too"]);
+    conflicts(&ws, &["a: changed in the target too", "l: changed in the target too"]);
     force(&ws);
     assert_eq!(fs::read_to_string(ws.base().join("a")).unwrap(), "mine\n");
     assert_eq!(fs::read_link(ws.base().join("l")).unwrap().to_str(), Some("here"));
@@ -103,10 +107,27 @@ fn a_file_changed_here_and_deleted_there_is_a_conflict() {
     let ws = after(&[("d/a", "1\n"), ("b", "text to move\n")], "echo 2 > d/a; mv b c");
     fs::remove_dir_all(ws.base().join("d")).unwrap();
     fs::remove_file(ws.base().join("b")).unwrap();
-    // What was renamed from is gone, so the new name is simply new.
-    conflicts(&ws, &["d/a: was deleted in the target"]);
+    conflicts(&ws, &["c: was deleted in the target", "d/a: was deleted in the target"]);
     force(&ws);
     assert_eq!(fs::read_to_string(ws.base().join("d/a")).unwrap(), "2\n");
+    assert_eq!(fs::read_to_string(ws.base().join("c")).unwrap(), "text to move\n");
+}
+
+#[test]
+fn a_file_only_copied_here_and_deleted_there_stays_deleted() {
+    require_fuse!();
+    let ws = after(&[("a", "1\n"), ("b", "1\n")], "touch a; echo 2 > b");
+    fs::remove_file(ws.base().join("a")).unwrap();
+    apply(&ws.layer);
+    assert_eq!(crate::support::names_in(&ws.base()), ["b"]);
+}
+
+#[test]
+fn a_second_name_made_in_the_layer_is_no_conflict() {
+    require_fuse!();
+    let ws = after(&[("a", "1\n"), ("b", "2\n")], "ln a c; mv b d; cp d b");
+    apply(&ws.layer);
+    assert_eq!(crate::support::names_in(&ws.base()), ["a", "b", "c", "d"]);
 }
 
 #[test]

@@ -43,12 +43,11 @@ const FILES: &[(&str, &str)] = &[
     ("tool.sh", "#!/bin/sh\n"),
     ("old/one", "1\n"),
     ("old/two", "2\n"),
-    ("empty", ""),
 ];
 
 const SCRIPT: &str = "sed -i 's/^3$/three/; s/^14$/fourteen/' changed.txt
 printf 'a\nb\nc' > 'no newline'
-rm -r deleted.txt dir empty
+rm -r deleted.txt dir
 mv renamed.txt elsewhere.txt; sed -i 's/one/a/' elsewhere.txt
 chmod 755 tool.sh
 mv old new; echo 22 > new/two
@@ -87,8 +86,7 @@ fn hostile_names_survive_a_patch() {
 fn a_diff_shows_what_changed_around_each_change() {
     require_fuse!();
     let ws = after(&[("a.py", "x = 1\ny = 2\n")], "sed -i 's/2/3/' a.py");
-    let expected =
-        "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n";
+    let expected = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n";
     assert_eq!(diff(&ws), expected);
 }
 

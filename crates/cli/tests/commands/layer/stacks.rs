@@ -138,7 +138,8 @@ fn show_names_base_parents_children_and_rules() {
     let ws = after(&[("a", "1")], "true");
     layer_ok("freeze", &[ws.layer.as_os_str()]);
     let child = forked(&ws, &ws.layer, "child");
-    let output = layer_command("show", &["--json".as_ref(), ws.layer.as_os_str(), child.as_os_str()]);
+    let output =
+        layer_command("show", &["--json".as_ref(), ws.layer.as_os_str(), child.as_os_str()]);
     let text = String::from_utf8(output.stdout).unwrap();
     let values: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{Mounted, Workspace, require_fuse};
+use crate::support::{Mounted, Workspace, names_in, require_fuse};
 
 const WRITERS: u64 = 4;
 const ROUNDS: u64 = 22;
@@ -181,6 +181,9 @@ fn write_until_killed(
             (Step::Rename(path, _) | Step::Rmdir(path), Ok(())) if holds_hidden(path) => {
                 panic!("hidden files were moved or removed by {step:?}");
             }
+            (Step::Rmdir(path), Err(e)) => {
+                panic!("{step:?}: {e}, holding {:?}", names_in(&root.join(path)));
+            }
             (_, Err(e)) => panic!("{step:?}: {e}"),
             (_, Ok(())) => {
                 apply(&mut tree, &step);
@@ -202,10 +205,13 @@ fn read_tree(root: &Path) -> Tree {
     let mut tree = Tree::new();
     let mut dirs = vec![root.to_path_buf()];
     while let Some(dir) = dirs.pop() {
-        for entry in fs::read_dir(&dir).unwrap() {
+        let entries = fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+        for entry in entries {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(root).unwrap().to_path_buf();
-            if path.symlink_metadata().unwrap().is_dir() {
+            let meta = path.symlink_metadata();
+            let meta = meta.unwrap_or_else(|e| panic!("listed: {}: {e}", path.display()));
+            if meta.is_dir() {
                 dirs.push(path);
                 tree.insert(name, Entry::Dir);
             } else {

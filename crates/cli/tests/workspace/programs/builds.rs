@@ -15,6 +15,11 @@ clean:
 \trm -f program *.o
 ";
 
+const MAIN: &str = r#"#include <stdio.h>
+int a(void), b(void), c(void), d(void);
+int main(void) { printf("%d\n", a() + b() + c() + d()); return 0; }
+"#;
+
 fn make_builds_in_parallel_and_rebuilds_only_what_a_touched_header_changes(ws: Workspace) {
     require_fuse!();
     require_programs!("make" "cc");
@@ -22,7 +27,7 @@ fn make_builds_in_parallel_and_rebuilds_only_what_a_touched_header_changes(ws: W
         .preset("development")
         .file("Makefile", MAKEFILE)
         .file("shared.h", "#define NUMBER 1\n")
-        .file("main.c", "#include <stdio.h>\nint a(void), b(void), c(void), d(void);\nint main(void) { printf(\"%d\\n\", a() + b() + c() + d()); return 0; }\n");
+        .file("main.c", MAIN);
     for (name, value) in [("a", "NUMBER"), ("b", "NUMBER")] {
         ws = ws.file(
             format!("{name}.c"),
