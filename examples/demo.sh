@@ -15,7 +15,8 @@ cleanup() {
 }
 trap cleanup EXIT INT TERM
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); else bold= plain=; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 # Prints a command, runs it in the workspace and goes on whatever it answers.
 show() {
     printf '$ %s\n' "$1"
@@ -41,7 +42,7 @@ printf '# The project\n' >"$project/README.md"
 )
 
 say "A project on the host, with secrets in it:"
-(cd "$project" && find . -path ./.git/objects -prune -o -type f -print | grep -v '/\.git/hooks/' | sort | head -n 12)
+(cd "$project" && find . -path './.git/*' ! -name config -prune -o -type f -print | sort)
 
 say "Mounted under the preset agent-safe:"
 "$ringfence" mount --base "$project" --layer "$work/layer" --preset agent-safe \
