@@ -13,7 +13,7 @@ from .rows import POLICY_SENSITIVE
 from .variants import Site, Variant
 from .workloads import TIMEOUT, WORKLOADS, Bench, Times, Workload
 
-MOST_RUNS = 5
+MOST_RUNS = 3
 
 
 @dataclass

@@ -25,7 +25,7 @@ class Sizes:
 
 
 FULL = Sizes(c_sources=60, python_modules=160, rust_modules=16)
-QUICK = Sizes(c_sources=24, python_modules=80, rust_modules=4)
+QUICK = Sizes(c_sources=16, python_modules=80, rust_modules=4)
 
 MAKEFILE = """\
 OUT ?= out

@@ -166,9 +166,8 @@ impl LayerView {
 
     /// Everything the layer and its parents change in the base, sorted by path.
     pub fn changes(&self) -> Result<Vec<Change>, LayerError> {
-        let mut walk = walk::Walk::new(self);
-        walk.run().map_err(|e| LayerError::io("compare", &self.path, e.into()))?;
-        let mut changes = renames::settle(self, walk.seen)
+        let mut changes = walk::Walk::see(self)
+            .and_then(|seen| renames::settle(self, seen))
             .map_err(|e| LayerError::io("compare", &self.path, e.into()))?;
         changes.sort_by(|a, b| (&a.path, &a.kind).cmp(&(&b.path, &b.kind)));
         Ok(changes)

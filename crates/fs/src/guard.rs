@@ -4,8 +4,8 @@
 //!
 //! | answer | operations |
 //! |---|---|
-//! | passed through | `forget`, `release`; `read`, `write`, `fsync`, `fallocate`, `seek_*`, `copy_range` on a handle that an open granted; `statfs`; `fsync_dir` |
-//! | decided by the node's level | `getattr`, `readlink`, `open`, `setattr`, `getxattr`, `listxattr`, `setxattr`, `removexattr`, `readdir` |
+//! | passed through (`guard/passed.rs`) | `forget`, `release`; `read`, `write`, `fsync`, `fallocate`, `seek_*`, `copy_range` on a handle that an open granted; `statfs`; `fsync_dir` |
+//! | decided by the node's level | `getattr`, `readlink`, `open`, `setattr`, `getxattr`, `listxattr`, `setxattr`, `removexattr`, `readdir` (`guard/listing.rs`) |
 //! | decided by the name's level | `lookup`, `create`, `mkdir`, `mknod`, `symlink`, `unlink`, `rmdir` |
 //! | decided by both | `link`, `rename` |
 //! | refused | devices, foreign owners, attributes that are not `user.*`, everything that is not here (see `fuse`) |
@@ -13,6 +13,9 @@
 //! Errors follow one rule: what is hidden does not exist (`ENOENT`); what is visible but not
 //! allowed is `EACCES`; making a name that may not be made is `EACCES` whether or not something
 //! hidden has it.
+
+mod listing;
+mod passed;
 
 use std::sync::Arc;
 
@@ -22,11 +25,13 @@ use rustix::io::{Errno, Result};
 
 use crate::events::{AccessEvent, EventSink, Operation};
 use crate::layers::copy::is_user_attribute;
-use crate::layers::stack::{Found, Listed};
+use crate::layers::stack::Found;
 use crate::levels::{Access, Levels, lowest, may_show};
 use crate::tree::{
     Attr, Backer, Handle, Node, NodeId, OpenFor, Opened, RenameMode, SetAttr, Tree,
 };
+
+pub use listing::Seen;
 
 /// How long the kernel may remember an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,17 +49,6 @@ pub enum Keep {
 pub enum Looked {
     Found(Attr, Keep),
     Absent(Keep),
-}
-
-/// One entry of a listing as programs may see it.
-#[derive(Debug)]
-pub struct Seen<'a> {
-    pub name: &'a [u8],
-    pub kind: FileType,
-    pub position: u64,
-    pub id: NodeId,
-    /// Attributes, where they were asked for.
-    pub attr: Option<(Attr, Keep)>,
 }
 
 /// The owner that files of the workspace are shown with.
@@ -378,139 +372,6 @@ impl Guard {
             name if name.starts_with(b"system.") => Err(Errno::OPNOTSUPP),
             _ => Err(Errno::PERM),
         }
-    }
-
-    /// Gives the visible entries behind `offset` to `each` until it has no room, with attributes
-    /// if `plus`.
-    pub fn readdir(
-        &self,
-        id: NodeId,
-        offset: u64,
-        plus: bool,
-        mut each: impl FnMut(Seen<'_>) -> bool,
-    ) -> Result<()> {
-        self.entered(id)?;
-        let policy = self.levels.policy();
-        let paths = self.tree.paths(id);
-        let parents: Vec<_> = paths.iter().map(|path| policy.verdict(path)).collect();
-        for (position, listed) in self.tree.list(id)?.after(offset) {
-            let below: Vec<_> = paths.iter().map(|path| path.join(&listed.name)).collect();
-            let levels = below.iter().zip(&parents);
-            let level = levels.map(|(path, parent)| policy.child_verdict(parent, path).level).min();
-            let Some(seen) = self.see(id, listed, position, level, &below, plus)? else { continue };
-            let known = seen.attr.map(|(attr, _)| attr.id);
-            if !each(seen) {
-                known.into_iter().for_each(|known| self.tree.forget(known, 1));
-                return Ok(());
-            }
-        }
-        self.tree.read_to_end(id);
-        Ok(())
-    }
-
-    fn see<'l>(
-        &self,
-        parent: NodeId,
-        listed: &'l Listed,
-        position: u64,
-        level: Option<Level>,
-        paths: &[WorkspacePath],
-        plus: bool,
-    ) -> Result<Option<Seen<'l>>> {
-        let level = level.unwrap_or(Level::None);
-        let hidden = level == Level::None;
-        if hidden && !self.listed_passage(parent, listed, paths)? {
-            return Ok(None);
-        }
-        // The listing alone does not tell of paths from before a rename.
-        if !plus && !(listed.kind == FileType::Directory && listed.part == 0) {
-            let known = self.tree.known_child(parent, &listed.name);
-            let id = known.map_or(NodeId(listed.ino.max(2)), |node| node.id);
-            return Ok(Some(Seen { name: &listed.name, kind: listed.kind, position, id, attr: None }));
-        }
-        let Some(attr) = self.tree.lookup_listed(parent, listed, class(level))? else {
-            return Ok(None);
-        };
-        let keep = match hidden {
-            true => Some(Keep::No),
-            false => self.keep_found(parent, &attr, level)?,
-        };
-        if keep.is_none() || !plus {
-            self.tree.forget(attr.id, 1);
-        }
-        Ok(keep.map(|keep| Seen {
-            name: &listed.name,
-            kind: listed.kind,
-            position,
-            id: attr.id,
-            attr: plus.then_some((attr, keep)),
-        }))
-    }
-
-    fn listed_passage(
-        &self,
-        parent: NodeId,
-        listed: &Listed,
-        paths: &[WorkspacePath],
-    ) -> Result<bool> {
-        if listed.kind != FileType::Directory || !may_show(&self.levels.policy(), paths) {
-            return Ok(false);
-        }
-        match self.tree.peek(parent, &listed.name)? {
-            Found::Dir(dir) => self.levels.is_passage(&self.tree, paths, &dir),
-            _ => Ok(false),
-        }
-    }
-
-    // ---- passed through ----
-
-    pub fn forget(&self, id: NodeId, count: u64) {
-        self.tree.forget(id, count);
-    }
-
-    pub fn release(&self, handle: Handle) {
-        self.tree.release(handle);
-    }
-
-    pub fn read(&self, handle: Handle, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.tree.read(handle, offset, buffer)
-    }
-
-    pub fn write(&self, handle: Handle, offset: u64, data: &[u8]) -> Result<usize> {
-        self.tree.write(handle, offset, data)
-    }
-
-    pub fn fsync(&self, handle: Handle, data_only: bool) -> Result<()> {
-        self.tree.fsync(handle, data_only)
-    }
-
-    pub fn fsync_dir(&self, id: NodeId) -> Result<()> {
-        self.tree.fsync_dir(id)
-    }
-
-    pub fn fallocate(&self, handle: Handle, mode: i32, offset: u64, length: u64) -> Result<()> {
-        self.tree.fallocate(handle, mode, offset, length)
-    }
-
-    pub fn seek_data(&self, handle: Handle, offset: u64) -> Result<u64> {
-        self.tree.seek_data(handle, offset)
-    }
-
-    pub fn seek_hole(&self, handle: Handle, offset: u64) -> Result<u64> {
-        self.tree.seek_hole(handle, offset)
-    }
-
-    pub fn copy_range(
-        &self,
-        from: (Handle, u64),
-        to: (Handle, u64),
-        length: usize,
-    ) -> Result<usize> {
-        self.tree.copy_range(from, to, length)
-    }
-
-    pub fn statfs(&self) -> Result<rustix::fs::StatVfs> {
-        self.tree.statfs()
     }
 
     // ---- the decisions ----

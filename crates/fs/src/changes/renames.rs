@@ -25,8 +25,8 @@ struct Lost {
 
 /// Turns what the walk saw into the final list, in no particular order.
 pub(super) fn settle(view: &LayerView, seen: Seen) -> Result<Vec<Change>> {
-    let Seen { gone, new, other: mut changes, kept, moved_away } = seen;
-    let moved = moved_directories(&changes);
+    let moved = seen.moved_directories();
+    let Seen { gone, new, other: mut changes, kept, moved_away, .. } = seen;
     let gone: Vec<Gone> =
         gone.into_iter().filter(|gone| !moved.contains(&gone.change.origin.place)).collect();
     let mut lost = lost_files(view, &gone, &new, &moved)?;
@@ -72,14 +72,6 @@ impl New {
         }
         self.change
     }
-}
-
-fn moved_directories(changes: &[Change]) -> HashSet<WorkspacePath> {
-    let from = |change: &Change| match &change.kind {
-        ChangeKind::Renamed { from } => Some(from.clone()),
-        _ => None,
-    };
-    changes.iter().filter_map(from).collect()
 }
 
 /// Base files that are gone and could be what a new file was copied from.

@@ -53,24 +53,53 @@ pub(super) struct Seen {
     pub(super) new: Vec<New>,
     /// Everything that needs no second look.
     pub(super) other: Vec<Change>,
+    /// Directories of the base in whose place there is one that does not show them.
+    anew: HashSet<WorkspacePath>,
     /// Base files that are still where they were.
     pub(super) kept: HashSet<Identity>,
     /// Base files the layer deleted or renamed and the host took away since.
     pub(super) moved_away: HashSet<Identity>,
 }
 
+impl Seen {
+    /// Base paths of directories that have another path in the workspace.
+    pub(super) fn moved_directories(&self) -> HashSet<WorkspacePath> {
+        let from = |change: &Change| match &change.kind {
+            ChangeKind::Renamed { from } => Some(from.clone()),
+            _ => None,
+        };
+        self.other.iter().filter_map(from).collect()
+    }
+}
+
 pub(super) struct Walk<'v> {
     view: &'v LayerView,
+    /// Directories of the base that are known to be elsewhere.
+    moved: HashSet<WorkspacePath>,
     pending: Vec<(Arc<Dir>, Box<[u8]>)>,
-    pub(super) seen: Seen,
+    seen: Seen,
 }
 
 impl<'v> Walk<'v> {
-    pub(super) fn new(view: &'v LayerView) -> Self {
-        Self { view, pending: Vec::new(), seen: Seen::default() }
+    fn new(view: &'v LayerView, moved: HashSet<WorkspacePath>) -> Self {
+        Self { view, moved, pending: Vec::new(), seen: Seen::default() }
     }
 
-    pub(super) fn run(&mut self) -> Result<()> {
+    /// Where a directory stands in the place of another, that one is deleted or was renamed, and
+    /// which it is may be known only at the end. Then everything is looked at once more.
+    pub(super) fn see(view: &'v LayerView) -> Result<Seen> {
+        let mut first = Self::new(view, HashSet::new());
+        first.run()?;
+        let moved = first.seen.moved_directories();
+        if moved.is_disjoint(&first.seen.anew) {
+            return Ok(first.seen);
+        }
+        let mut second = Self::new(view, moved);
+        second.run()?;
+        Ok(second.seen)
+    }
+
+    fn run(&mut self) -> Result<()> {
         let root = self.view.stack.root()?;
         let base = self.view.base.root()?;
         let dir = Dir {
@@ -247,7 +276,8 @@ impl<'v> Walk<'v> {
                 here.base = Some(base);
             }
             None => match was {
-                Found::Dir(was) => {
+                Found::Dir(was) if !self.moved.contains(&here.place) => {
+                    self.seen.anew.insert(here.place.clone());
                     here.base = was.parts.first().cloned();
                     here.merges = false;
                 }

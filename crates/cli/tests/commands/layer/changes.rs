@@ -76,6 +76,13 @@ fn swapped_directories_are_two_renames() {
 }
 
 #[test]
+fn a_directory_made_where_another_was_renamed_from_is_added() {
+    require_fuse!();
+    let ws = after(&[("d/a", "1"), ("d/b", "2")], "mv d e; mkdir d; echo 1 > d/b; mv e/a d/a");
+    assert_eq!(changes(&ws.layer), ["A d/", "R d/a -> d/a", "A d/b", "R d/ -> e/"]);
+}
+
+#[test]
 fn a_file_moved_over_another_modifies_it() {
     require_fuse!();
     let ws = after(&[("a", "one"), ("b", "two")], "mv a b");

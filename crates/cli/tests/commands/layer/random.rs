@@ -34,7 +34,7 @@ fn step(random: &mut Random, root: &Path) {
         2 => fs::create_dir(&path),
         3 => fs::remove_file(&path),
         4 => fs::remove_dir_all(&path),
-        5 | 6 | 7 => fs::rename(&path, &other),
+        5..=7 => fs::rename(&path, &other),
         8 => symlink("a/b", &path),
         _ => match path.symlink_metadata() {
             Ok(meta) if meta.is_dir() => fs::set_permissions(&path, Permissions::from_mode(0o711)),
