@@ -117,6 +117,9 @@ pub(crate) type Time = (i64, u32);
 pub(crate) struct Origin {
     /// The path in the base: the one before directories above were renamed.
     pub(crate) place: WorkspacePath,
+    /// Whether the directory it is in has no counterpart in the base. Then what is at `place` is
+    /// only of interest if it stays there.
+    pub(crate) in_new_directory: bool,
     /// Paths by which the policy knows it beside its own, because a directory above was renamed.
     pub(crate) also: Vec<WorkspacePath>,
     /// What was at `place` when it was copied or deleted, where a mark says so. Of an added file:

@@ -54,6 +54,9 @@ struct Check<'c> {
 impl Check<'_> {
     fn reason(&self, change: &Change) -> Result<Option<Reason>> {
         let there = match self.target.at(&change.origin.place)? {
+            _ if change.origin.in_new_directory && self.is_below_freed(&change.origin.place) => {
+                Place::Absent
+            }
             Place::Blocked(path) if self.is_freed(&path) => Place::Absent,
             Place::Blocked(path) => return Ok(Some(Reason::NotADirectory { path })),
             other => other,
@@ -69,6 +72,11 @@ impl Check<'_> {
 
     fn is_freed(&self, path: &WorkspacePath) -> bool {
         self.made.contains(path) || self.sources.contains(path)
+    }
+
+    fn is_below_freed(&self, path: &WorkspacePath) -> bool {
+        std::iter::successors(Some(path.clone()), WorkspacePath::parent)
+            .any(|path| self.is_freed(&path))
     }
 
     fn deleted(&self, change: &Change, there: &Place) -> Result<Option<Reason>> {

@@ -326,7 +326,8 @@ impl Dir {
 
     fn change(&self, name: &[u8], entry: EntryKind, kind: ChangeKind) -> Change {
         let also = self.also.iter().map(|path| path.join(name)).collect();
-        let origin = Origin::at(self.place.join(name), also);
+        let mut origin = Origin::at(self.place.join(name), also);
+        origin.in_new_directory = self.base.is_none();
         Change { path: self.path.join(name), entry, kind, origin }
     }
 
@@ -339,7 +340,8 @@ impl Dir {
 impl Origin {
     fn at(place: WorkspacePath, also: Vec<WorkspacePath>) -> Self {
         let (stamp, since, link, renamed_from, vacated) = (None, None, None, None, None);
-        Self { place, also, stamp, since, link, renamed_from, vacated }
+        let in_new_directory = false;
+        Self { place, in_new_directory, also, stamp, since, link, renamed_from, vacated }
     }
 }
 

@@ -235,11 +235,13 @@ pub(super) fn remove_tree(dir: impl AsFd, name: &[u8]) {
         return;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = || rustix::fs::openat(&dir, name, flags, Mode::empty());
-    let inner = open().or_else(|_| {
-        rustix::fs::chmodat(&dir, name, Mode::from(0o700), AtFlags::empty())?;
-        open()
-    });
+    // Without privileges a directory is emptied only by who may write to it.
+    let is_dir = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+    if is_dir {
+        let _ = rustix::fs::chmodat(&dir, name, Mode::from(0o700), AtFlags::empty());
+    }
+    let inner = rustix::fs::openat(&dir, name, flags, Mode::empty());
     if let Ok(inner) = inner {
         let names: Vec<Vec<u8>> = rustix::fs::Dir::read_from(&inner)
             .into_iter()

@@ -211,12 +211,14 @@ impl Tree {
         }
     }
 
-    /// Whiteouts may be left in a directory whose lower part is gone.
+    /// A directory that shows nothing may hold whiteouts all the same. An empty one takes its
+    /// place first, so that a crash shows it not yet removed.
     fn remove_live_dir(&self, state: &State, above: &Arc<Part>, name: &[u8]) -> Result<()> {
         match rustix::fs::unlinkat(above.fd()?, name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY) => {
-                state.live.work.whiteout(None)?.exchange(above.fd()?, name)?;
-                rustix::fs::unlinkat(above.fd()?, name, AtFlags::empty())
+                let mode = above.stat(name)?.ok_or(Errno::NOENT)?.st_mode;
+                state.live.work.directory(mode)?.exchange(above.fd()?, name)?;
+                rustix::fs::unlinkat(above.fd()?, name, AtFlags::REMOVEDIR)
             }
             other => other,
         }

@@ -47,7 +47,7 @@ enum Step {
     Create(PathBuf),
     Append(PathBuf, Vec<u8>),
     /// Syncs the file after an append; changes nothing that can be seen.
-    Sync(PathBuf),
+    Sync,
     Truncate(PathBuf),
     Mkdir(PathBuf),
     Unlink(PathBuf),
@@ -64,7 +64,7 @@ fn apply(tree: &mut Tree, step: &Step) {
                 content.extend(data);
             }
         }
-        Step::Sync(_) => {}
+        Step::Sync => {}
         Step::Truncate(path) => drop(tree.insert(path, Entry::File(vec![]))),
         Step::Mkdir(path) => drop(tree.insert(path, Entry::Dir)),
         Step::Unlink(path) | Step::Rmdir(path) => drop(tree.remove(&path)),
@@ -95,7 +95,7 @@ fn perform(root: &Path, step: &Step, open: &mut Option<(PathBuf, File)>) -> std:
             }
             open.as_ref().unwrap().1.try_clone()?.write_all(data)
         }
-        Step::Sync(_) => match open {
+        Step::Sync => match open {
             Some((_, file)) => file.sync_all(),
             None => Ok(()),
         },
@@ -192,7 +192,7 @@ fn write_until_killed(
                 }
                 next = match &step {
                     Step::Create(path) => Some(Step::Append(path.clone(), b"first\n".into())),
-                    Step::Append(path, _) => Some(Step::Sync(path.clone())),
+                    Step::Append(..) => Some(Step::Sync),
                     _ => None,
                 };
             }
