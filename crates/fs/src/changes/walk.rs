@@ -31,6 +31,12 @@ struct Dir {
     merges: bool,
 }
 
+/// What programs see at a name, and the key of the copy in `links/` if that is it.
+struct Shown {
+    leaf: Leaf,
+    link: Option<Vec<u8>>,
+}
+
 /// Device and inode.
 pub(super) type Identity = (u64, u64);
 
@@ -144,7 +150,6 @@ impl<'v> Walk<'v> {
         };
         match now {
             Found::Absent => self.gone(dir, name, was),
-            Found::Leaf(now) if now.part.layer == BASE => self.unless_linked(dir, name, now),
             Found::Leaf(now) => self.leaf(dir, name, now, was),
             Found::Dir(now) => self.dir(dir, name, now, was),
         }
@@ -173,25 +178,31 @@ impl<'v> Walk<'v> {
         Ok(())
     }
 
-    /// A base file with several names can have a copy that another of its names was written to.
-    /// The names that may be written themselves show it.
-    fn unless_linked(&mut self, dir: &Dir, name: &[u8], was: Leaf) -> Result<()> {
-        self.seen.kept.insert(identity(&was.stat));
+    /// A file with several names can have a copy in a layer above that another of its names was
+    /// written to. The names that may be written themselves show it.
+    fn follow_links(&self, dir: &Dir, name: &[u8], mut now: Leaf) -> Result<Shown> {
+        let mut link = None;
         let level = crate::levels::lowest(self.view.recorded_policy(), &dir.paths_of(name));
-        if was.stat.st_nlink < 2 || level < Level::Write {
-            return Ok(());
+        while self.view.has_links && level == Level::Write && now.stat.st_nlink > 1 {
+            let key = format!("{:x}-{:x}", now.stat.st_dev, now.stat.st_ino).into_bytes();
+            match self.view.link_copy(&key)? {
+                Some(copy) if copy.part.layer > now.part.layer => now = copy,
+                _ => break,
+            }
+            link = Some(key);
         }
-        let key = format!("{:x}-{:x}", was.stat.st_dev, was.stat.st_ino).into_bytes();
-        match self.view.link_copy(&key)? {
-            Some(copy) => self.compare_leaves(dir, name, &copy, &was, Some(key)),
-            None => Ok(()),
-        }
+        Ok(Shown { leaf: now, link })
     }
 
     fn leaf(&mut self, dir: &Dir, name: &[u8], now: Leaf, was: Found) -> Result<()> {
+        let now = self.follow_links(dir, name, now)?;
         match was {
-            Found::Leaf(was) if kind(&was.stat) == kind(&now.stat) => {
-                self.compare_leaves(dir, name, &now, &was, None)
+            Found::Leaf(was) if now.leaf.part.layer == BASE => {
+                self.seen.kept.insert(identity(&was.stat));
+                Ok(())
+            }
+            Found::Leaf(was) if kind(&was.stat) == kind(&now.leaf.stat) => {
+                self.compare_leaves(dir, name, now, &was)
             }
             was => {
                 self.gone(dir, name, was)?;
@@ -200,13 +211,15 @@ impl<'v> Walk<'v> {
         }
     }
 
-    fn added_leaf(&mut self, dir: &Dir, name: &[u8], now: Leaf) -> Result<()> {
+    fn added_leaf(&mut self, dir: &Dir, name: &[u8], now: Shown) -> Result<()> {
+        let Shown { leaf: now, link } = now;
         let stamp = match kind(&now.stat) {
             FileType::RegularFile => self.view.origins.of(&now)?,
             _ => None,
         };
         let entry = EntryKind::of(now.stat.st_mode);
-        let change = dir.change(name, entry, ChangeKind::Added);
+        let mut change = dir.change(name, entry, ChangeKind::Added);
+        change.origin.link = link;
         self.seen.new.push(New { change, stamp, leaf: Some(now) });
         Ok(())
     }
@@ -214,14 +227,8 @@ impl<'v> Walk<'v> {
     /// A change is what differs from the origin and from the base as it is now: a copy nobody wrote
     /// to is none, although the host may have changed the base since, and neither is what was
     /// already applied.
-    fn compare_leaves(
-        &mut self,
-        dir: &Dir,
-        name: &[u8],
-        now: &Leaf,
-        was: &Leaf,
-        link: Option<Vec<u8>>,
-    ) -> Result<()> {
+    fn compare_leaves(&mut self, dir: &Dir, name: &[u8], now: Shown, was: &Leaf) -> Result<()> {
+        let Shown { leaf: now, link } = &now;
         self.seen.kept.insert(identity(&was.stat));
         let entry = EntryKind::of(now.stat.st_mode);
         let stamp = match entry {
@@ -231,7 +238,7 @@ impl<'v> Walk<'v> {
         let base_mode = stamp.as_ref().map(|stamp| stamp.mode);
         let mut change = dir.change(name, entry, ChangeKind::Modified);
         change.origin.since = first_covered(&dir.parts, name)?;
-        change.origin.link = link;
+        change.origin.link = link.clone();
         let same = match &stamp {
             Some(stamp) => same_as_origin(now, stamp, was)? || same_content(now, was)?,
             None => same_content(now, was)?,

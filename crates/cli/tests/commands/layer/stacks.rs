@@ -72,6 +72,20 @@ fn a_chain_is_applied_as_a_whole_and_still_shows_the_same() {
 }
 
 #[test]
+fn the_names_of_one_file_stay_together_through_a_stack() {
+    require_fuse!();
+    let ws = after(&[("x", "1\n")], "echo one > a; ln a b");
+    layer_ok("freeze", &[ws.layer.as_os_str()]);
+    let second = forked(&ws, &ws.layer, "second");
+    on(&ws, &second, "echo two > a");
+    assert_eq!(on(&ws, &second, "cat b"), "two\n");
+    apply(&second);
+    for name in ["a", "b"] {
+        assert_eq!(std::fs::read_to_string(ws.base().join(name)).unwrap(), "two\n");
+    }
+}
+
+#[test]
 fn a_live_layer_cannot_be_forked_and_the_hint_says_how() {
     require_fuse!();
     let ws = after(&[("a", "1")], "echo 2 > a");
