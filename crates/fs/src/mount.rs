@@ -194,13 +194,8 @@ impl Mounted {
     /// except the files that are open now. For a snapshot of one moment the caller holds the
     /// programs still meanwhile.
     pub fn freeze(&mut self, path: &Path) -> Result<(), LayerError> {
-        let old = self.layer.meta();
-        let mut parents = vec![self.layer.path().to_path_buf()];
-        parents.extend(old.parents.iter().cloned());
-        let index = parents.len() as LayerIndex + 1;
-        let mut next = LayerDir::create(path, &old.base, parents)?;
-        next.record_rules(old.rules.clone())?;
-        next.record_mask(&old.mask)?;
+        let next = self.layer.make_child(path)?;
+        let index = next.meta().parents.len() as LayerIndex + 1;
         let pool = DirPool::for_this_process();
         let root = Part::root(index, next.open_dir("tree")?, None, &pool);
         let links = vec![Part::root(index, next.open_dir("links")?, None, &pool)];
@@ -210,7 +205,6 @@ impl Mounted {
             .freeze(live, root)
             .map_err(|e| LayerError::io("freeze", self.layer.path(), e.into()))?;
         self.layer.freeze()?;
-        self.layer.adopt(&next)?;
         self.layer = next;
         Ok(())
     }

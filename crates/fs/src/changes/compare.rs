@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Result;
 
 use crate::layers::copy::{MODE_BITS, errno, is_user_attribute, open_source};
-use crate::layers::marks::Stamp;
+use crate::layers::marks::{ContentHash, Stamp};
 use crate::layers::stack::{Leaf, Part};
 
 /// Whether two entries that are not directories are of one type and hold the same.
@@ -43,10 +43,10 @@ pub(super) fn same_as_origin(copy: &Leaf, stamp: &Stamp, base: &Leaf) -> Result<
     }
 }
 
-pub(crate) fn hash_of(leaf: &Leaf) -> Result<blake3::Hash> {
+pub(crate) fn hash_of(leaf: &Leaf) -> Result<ContentHash> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(open_source(leaf)?).map_err(errno)?;
-    Ok(hasher.finalize())
+    Ok(hasher.finalize().into())
 }
 
 fn same_bytes(a: &Leaf, b: &Leaf) -> Result<bool> {

@@ -18,7 +18,7 @@ use rustix::fs::{
 use rustix::io::{Errno, Result};
 
 use super::intent::{self, Intent};
-use super::marks::{self, Lower, Stamp};
+use super::marks::{self, ContentHash, Lower, Stamp};
 use super::stack::{Leaf, Part};
 
 /// Permission bits that exist in a workspace: set-user-id and set-group-id never do.
@@ -181,7 +181,7 @@ impl Work {
         &self,
         from: &Leaf,
         size: u64,
-    ) -> Result<(Prepared<'_>, File, Option<blake3::Hash>)> {
+    ) -> Result<(Prepared<'_>, File, Option<ContentHash>)> {
         let source = open_source(from)?;
         let (prepared, mut copy) = self.create_file(0o600)?;
         let hash = copy_content(&source, &mut copy, size, from.stat.st_size as u64)?;
@@ -286,12 +286,12 @@ pub(crate) fn copy_content(
     to: &mut File,
     size: u64,
     whole: u64,
-) -> Result<Option<blake3::Hash>> {
+) -> Result<Option<ContentHash>> {
     if whole <= HASHED_SIZE && size == whole {
         let mut content = Vec::with_capacity(size as usize);
         from.take(HASHED_SIZE).read_to_end(&mut content).map_err(errno)?;
         to.write_all(&content).map_err(errno)?;
-        return Ok(Some(blake3::hash(&content)));
+        return Ok(Some(blake3::hash(&content).into()));
     }
     if size == whole && rustix::fs::ioctl_ficlone(&*to, from).is_ok() {
         return Ok(None);

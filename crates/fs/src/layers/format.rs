@@ -79,6 +79,15 @@ pub struct LayerDir {
 impl LayerDir {
     /// Makes an empty live layer over `base` and `parents` (nearest first) at `path`.
     pub fn create(path: &Path, base: &Path, parents: Vec<PathBuf>) -> Result<Self, LayerError> {
+        Self::create_as(new_id(), path, base, parents)
+    }
+
+    fn create_as(
+        id: String,
+        path: &Path,
+        base: &Path,
+        parents: Vec<PathBuf>,
+    ) -> Result<Self, LayerError> {
         if path.symlink_metadata().is_ok() && !is_empty_dir(path)? {
             return Err(LayerError::Exists { path: path.into() });
         }
@@ -86,11 +95,13 @@ impl LayerDir {
         for sub in ["", "tree", "work", "links", "children"] {
             make_private_dir(&path.join(sub))?;
         }
-        look_like(&path.join("tree"), &base)?;
+        // The root shows what the layer below shows there.
+        let below = parents.first().map_or_else(|| base.clone(), |parent| parent.join("tree"));
+        look_like(&path.join("tree"), &below)?;
         let path = path.canonicalize().map_err(|e| LayerError::io("find", path, e))?;
         let meta = LayerMeta {
             format: FORMAT,
-            id: new_id(),
+            id,
             state: LayerState::Live,
             base,
             parents,
@@ -189,13 +200,27 @@ impl LayerDir {
         if self.meta.state != LayerState::Frozen {
             return Err(LayerError::NotFrozen { path: self.path.clone() });
         }
+        self.make_child(path)
+    }
+
+    /// Makes a layer that stands on this one, which the caller freezes. The note that keeps this
+    /// one from being removed is there before the child is; without a child it means nothing.
+    pub(crate) fn make_child(&self, path: &Path) -> Result<Self, LayerError> {
+        let id = new_id();
+        let future = std::path::absolute(path).map_err(|e| LayerError::io("find", path, e))?;
+        let note = self.path.join("children").join(&id);
+        write_durably(&note, future.as_os_str().as_encoded_bytes())?;
         let mut parents = vec![self.path.clone()];
         parents.extend(self.meta.parents.iter().cloned());
-        let mut child = Self::create(path, &self.meta.base, parents)?;
-        child.record_rules(self.meta.rules.clone())?;
-        child.record_mask(&self.meta.mask)?;
-        self.adopt(&child)?;
-        Ok(child)
+        let made = Self::create_as(id, path, &self.meta.base, parents).and_then(|mut child| {
+            child.record_rules(self.meta.rules.clone())?;
+            child.record_mask(&self.meta.mask)?;
+            Ok(child)
+        });
+        if made.is_err() {
+            let _ = fs::remove_file(note);
+        }
+        made
     }
 
     /// Empties a live layer and lets it stand on the base alone, once the base has all it showed.
@@ -212,12 +237,6 @@ impl LayerDir {
             let _ = fs::remove_file(parent.join("children").join(&self.meta.id));
         }
         self.clear_work()
-    }
-
-    /// Notes that `child` stands on this layer.
-    pub(crate) fn adopt(&self, child: &Self) -> Result<(), LayerError> {
-        let note = self.path.join("children").join(&child.meta.id);
-        write_durably(&note, child.path.as_os_str().as_encoded_bytes())
     }
 
     /// Layers that stand on this one and still exist.

@@ -57,7 +57,7 @@ pub struct Stamp {
     pub ctime: (i64, u32),
     pub mode: u32,
     /// Hash of the content where the copy had to read it anyway.
-    pub hash: Option<blake3::Hash>,
+    pub hash: Option<ContentHash>,
 }
 
 impl Stamp {
@@ -79,36 +79,82 @@ impl Stamp {
         (now.ino, now.size, now.mtime, now.ctime) == (self.ino, self.size, self.mtime, self.ctime)
     }
 
-    fn encode(&self) -> String {
-        let hash = self.hash.map(|h| h.to_hex().to_string()).unwrap_or_else(|| "-".into());
-        format!(
-            "1 {} {} {} {} {} {} {} {} {hash}",
+    /// Small numbers in few bytes: together with its name a stamp fits into an ext4 inode, where a
+    /// larger attribute costs a block of its own.
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![STAMP_VERSION];
+        for number in [
             self.dev,
             self.ino,
             self.size,
-            self.mtime.0,
-            self.mtime.1,
-            self.ctime.0,
-            self.ctime.1,
-            self.mode
-        )
+            zigzag(self.mtime.0),
+            self.mtime.1.into(),
+            zigzag(self.ctime.0),
+            self.ctime.1.into(),
+            self.mode.into(),
+        ] {
+            write_varint(&mut bytes, number);
+        }
+        bytes.extend(self.hash.iter().flat_map(|hash| hash.0));
+        bytes
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut words = std::str::from_utf8(bytes).ok()?.split(' ');
-        if words.next()? != "1" {
-            return None;
-        }
+        let mut rest = bytes.strip_prefix(&[STAMP_VERSION])?;
+        let mut next = || read_varint(&mut rest);
         Some(Self {
-            dev: words.next()?.parse().ok()?,
-            ino: words.next()?.parse().ok()?,
-            size: words.next()?.parse().ok()?,
-            mtime: (words.next()?.parse().ok()?, words.next()?.parse().ok()?),
-            ctime: (words.next()?.parse().ok()?, words.next()?.parse().ok()?),
-            mode: words.next()?.parse().ok()?,
-            hash: words.next().and_then(|h| blake3::Hash::from_hex(h).ok()),
+            dev: next()?,
+            ino: next()?,
+            size: next()?,
+            mtime: (unzigzag(next()?), next()?.try_into().ok()?),
+            ctime: (unzigzag(next()?), next()?.try_into().ok()?),
+            mode: next()?.try_into().ok()?,
+            hash: rest.try_into().ok().map(ContentHash),
         })
     }
+}
+
+const STAMP_VERSION: u8 = 2;
+
+/// What a file's content was: the first half of its BLAKE3 hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContentHash([u8; 16]);
+
+impl From<blake3::Hash> for ContentHash {
+    fn from(hash: blake3::Hash) -> Self {
+        let mut half = [0; 16];
+        half.copy_from_slice(&hash.as_bytes()[..16]);
+        Self(half)
+    }
+}
+
+fn zigzag(number: i64) -> u64 {
+    ((number << 1) ^ (number >> 63)) as u64
+}
+
+fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+fn write_varint(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn read_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (first, tail) = rest.split_first()?;
+        *rest = tail;
+        number |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
 }
 
 /// How a directory of a layer continues in the layers below it.
@@ -146,8 +192,8 @@ fn read(dir: BorrowedFd<'_>, name: &[u8], attr: &CStr) -> Option<Vec<u8>> {
 
 /// Turns the open, empty file `fd` into a whiteout of what `stamp` describes.
 pub fn set_whiteout(fd: impl AsFd, stamp: Option<&Stamp>) -> Result<()> {
-    let value = stamp.map(Stamp::encode).unwrap_or_else(|| "1".into());
-    rustix::fs::fsetxattr(&fd, WHITEOUT, value.as_bytes(), XattrFlags::empty())?;
+    let value = stamp.map(Stamp::encode).unwrap_or_default();
+    rustix::fs::fsetxattr(&fd, WHITEOUT, &value, XattrFlags::empty())?;
     rustix::fs::fchmod(fd, Mode::from(WHITEOUT_MODE))
 }
 
@@ -182,7 +228,7 @@ pub fn show_dir_mode(stat: &mut Stat, read: impl FnOnce(&CStr, &mut [u8]) -> Res
 }
 
 pub fn set_origin(fd: impl AsFd, stamp: &Stamp) -> Result<()> {
-    rustix::fs::fsetxattr(fd, ORIGIN, stamp.encode().as_bytes(), XattrFlags::empty())
+    rustix::fs::fsetxattr(fd, ORIGIN, &stamp.encode(), XattrFlags::empty())
 }
 
 pub fn set_lower(fd: impl AsFd, lower: &Lower) -> Result<()> {
@@ -212,4 +258,44 @@ pub fn read_lower(dir: impl AsFd, name: &[u8]) -> Lower {
 /// Whether the open directory `dir` continues in the layers below its own.
 pub fn continues_below(dir: impl AsFd) -> bool {
     rustix::fs::fgetxattr(dir, LOWER, &mut [0u8; 4096][..]).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(seconds: i64, hash: Option<ContentHash>) -> Stamp {
+        Stamp {
+            dev: 64_768,
+            ino: 123_456_789,
+            size: 987_654_321,
+            mtime: (seconds, 999_999_999),
+            ctime: (-1, 0),
+            mode: 0o100_644,
+            hash,
+        }
+    }
+
+    #[test]
+    fn a_stamp_survives_being_written_down() {
+        let hash = ContentHash::from(blake3::hash(b"content"));
+        for stamp in [stamp(1_800_000_000, Some(hash)), stamp(i64::MIN, None), stamp(0, None)] {
+            assert_eq!(Stamp::decode(&stamp.encode()), Some(stamp));
+        }
+    }
+
+    #[test]
+    fn a_stamp_stays_small_enough_for_an_inode() {
+        let hash = ContentHash::from(blake3::hash(b"content"));
+        assert!(stamp(1_800_000_000, Some(hash)).encode().len() <= 56);
+    }
+
+    #[test]
+    fn a_damaged_stamp_is_none() {
+        let whole = stamp(5, None).encode();
+        for end in 0..whole.len() {
+            assert_eq!(Stamp::decode(&whole[..end]), None, "{end}");
+        }
+        assert_eq!(Stamp::decode(&[2, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]), None);
+    }
 }

@@ -107,16 +107,13 @@ impl Tree {
 
     /// The copy of a lower file with several names, if another of its names was written to. Only
     /// names that may be written themselves follow: for the others the file stays what it is.
-    pub(super) fn follow_link(&self, state: &State, leaf: Leaf, class: u8) -> Result<Leaf> {
-        let key = link_name(&leaf, state.live.layer).filter(|_| class == 0);
-        let Some(key) = key else { return Ok(leaf) };
-        if !self.has_links.load(Ordering::Acquire) {
+    pub(super) fn follow_link(&self, state: &State, mut leaf: Leaf, class: u8) -> Result<Leaf> {
+        if class != 0 || !self.has_links.load(Ordering::Acquire) {
             return Ok(leaf);
         }
-        for part in &state.live.links {
-            if let Some(stat) = part.stat(&key)? {
-                return Ok(Leaf { part: part.clone(), name: key.into(), stat });
-            }
+        // A copy in a frozen layer may itself have been copied in a layer above.
+        while let Some(copy) = linked_copy(state, &leaf)? {
+            leaf = copy;
         }
         Ok(leaf)
     }
@@ -163,6 +160,16 @@ impl Tree {
 pub(super) fn prepend(merge: &mut Merge, part: Arc<Part>) {
     let parts = std::iter::once(part).chain(merge.parts.iter().cloned());
     merge.parts = parts.collect();
+}
+
+fn linked_copy(state: &State, leaf: &Leaf) -> Result<Option<Leaf>> {
+    let Some(key) = link_name(leaf, state.live.layer) else { return Ok(None) };
+    for part in state.live.links.iter().filter(|part| part.layer > leaf.part.layer) {
+        if let Some(stat) = part.stat(&key)? {
+            return Ok(Some(Leaf { part: part.clone(), name: key.into(), stat }));
+        }
+    }
+    Ok(None)
 }
 
 /// The name under which a layer keeps its copy of a lower file that has several names.
