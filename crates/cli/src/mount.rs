@@ -85,11 +85,9 @@ pub(crate) fn run(args: MountArgs) -> Result<ExitCode, Failure> {
         }
         None => (EventSink::default(), None),
     };
-    let mounted = mount(&options, policy, sink, || signals::raise(signals::SIGUSR1))
-        .map_err(explain)?;
-    let writer = events.map(|(events, out)| {
-        std::thread::spawn(move || write_events(&events, out))
-    });
+    let mounted =
+        mount(&options, policy, sink, || signals::raise(signals::SIGUSR1)).map_err(explain)?;
+    let writer = events.map(|(events, out)| std::thread::spawn(move || write_events(&events, out)));
     print_ready(&args, &mounted, temporary.is_used());
     let result = serve(&args, mounted, blocked);
     if let Some(writer) = writer {
@@ -113,7 +111,11 @@ fn options(args: &MountArgs, temporary: &Temporary) -> Result<MountOptions, Fail
 }
 
 /// Waits for the end, putting a changed policy file in force when asked to.
-fn serve(args: &MountArgs, mut mounted: Mounted, signals: BlockedSignals) -> Result<ExitCode, Failure> {
+fn serve(
+    args: &MountArgs,
+    mut mounted: Mounted,
+    signals: BlockedSignals,
+) -> Result<ExitCode, Failure> {
     loop {
         match signals.wait().map_err(Failure::broken)? {
             signals::SIGHUP => match args.policy.compile() {
@@ -167,9 +169,10 @@ impl Temporary {
         }
         let dir = std::env::temp_dir().join(format!("ringfence-{}", std::process::id()));
         // Made anew and private: in a directory shared with others nothing there is trusted.
-        std::fs::DirBuilder::new().mode(0o700).create(&dir).map_err(|e| {
-            Failure::bad_input(format!("cannot make {}: {e}", dir.display()))
-        })?;
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&dir)
+            .map_err(|e| Failure::bad_input(format!("cannot make {}: {e}", dir.display())))?;
         Ok(Self { layer: dir.join("layer"), dir: Some(dir) })
     }
 
@@ -213,9 +216,8 @@ fn explain(e: MountError) -> Failure {
         MountError::MountpointInside { .. } | MountError::LayerInsideBase { .. } => {
             failure.hint("base, layer and mountpoint must be apart")
         }
-        MountError::Layer(LayerError::Frozen { path }) => {
-            failure.hint(format!("continue on it with: ringfence layer fork {} NEW", path.display()))
-        }
+        MountError::Layer(LayerError::Frozen { path }) => failure
+            .hint(format!("continue on it with: ringfence layer fork {} NEW", path.display())),
         MountError::Layer(LayerError::OtherBase { .. }) => {
             failure.hint("name another directory with --layer")
         }
@@ -229,8 +231,8 @@ fn open_events(path: &std::path::Path) -> Result<Box<dyn Write + Send>, Failure>
         return Ok(Box::new(std::io::stderr()));
     }
     let file = std::fs::File::options().append(true).create(true).open(path);
-    let file = file
-        .map_err(|e| Failure::bad_input(format!("cannot write {}: {e}", path.display())))?;
+    let file =
+        file.map_err(|e| Failure::bad_input(format!("cannot write {}: {e}", path.display())))?;
     Ok(Box::new(file))
 }
 

@@ -87,10 +87,10 @@ impl EventSink {
     }
 
     pub fn send(&self, event: AccessEvent) {
-        if let Some(sender) = &self.sender {
-            if sender.try_send(event).is_err() {
-                self.lost.fetch_add(1, Ordering::Relaxed);
-            }
+        if let Some(sender) = &self.sender
+            && sender.try_send(event).is_err()
+        {
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -27,9 +27,7 @@ use crate::events::{AccessEvent, EventSink, Operation};
 use crate::layers::copy::is_user_attribute;
 use crate::layers::stack::Found;
 use crate::levels::{Access, Levels, lowest, may_show};
-use crate::tree::{
-    Attr, Backer, Handle, Node, NodeId, OpenFor, Opened, RenameMode, SetAttr, Tree,
-};
+use crate::tree::{Attr, Backer, Handle, Node, NodeId, OpenFor, Opened, RenameMode, SetAttr, Tree};
 
 pub use listing::Seen;
 
@@ -97,7 +95,8 @@ impl Guard {
     pub fn set_policy(&self, policy: Arc<Policy>) {
         self.levels.replace_policy(policy);
         for (id, names) in self.tree.linked() {
-            let levels = names.iter().map(|(dir, name)| self.levels.of_name(&self.tree, *dir, name));
+            let levels =
+                names.iter().map(|(dir, name)| self.levels.of_name(&self.tree, *dir, name));
             let levels: Vec<_> = levels.collect();
             if levels.windows(2).any(|pair| pair[0] != pair[1]) {
                 self.tree.detach(id);
@@ -149,15 +148,12 @@ impl Guard {
 
     fn lookup_passage(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<Looked> {
         let paths = self.tree.paths_below(parent, name);
-        if may_show(&self.levels.policy(), &paths) {
-            if let Found::Dir(dir) = self.tree.peek(parent, name)? {
-                if self.levels.is_passage(&self.tree, &paths, &dir)? {
-                    let found = self.tree.lookup(parent, name, class(Level::None))?;
-                    return Ok(found.map_or(Looked::Absent(Keep::No), |attr| {
-                        Looked::Found(attr, Keep::No)
-                    }));
-                }
-            }
+        if may_show(&self.levels.policy(), &paths)
+            && let Found::Dir(dir) = self.tree.peek(parent, name)?
+            && self.levels.is_passage(&self.tree, &paths, &dir)?
+        {
+            let found = self.tree.lookup(parent, name, class(Level::None))?;
+            return Ok(found.map_or(Looked::Absent(Keep::No), |attr| Looked::Found(attr, Keep::No)));
         }
         self.record(pid, Operation::Lookup, &paths, Level::View, false);
         Ok(Looked::Absent(Keep::No))
@@ -412,7 +408,13 @@ impl Guard {
         Err(Errno::ACCESS)
     }
 
-    fn may_remove(&self, pid: Pid, operation: Operation, parent: NodeId, name: &[u8]) -> Result<()> {
+    fn may_remove(
+        &self,
+        pid: Pid,
+        operation: Operation,
+        parent: NodeId,
+        name: &[u8],
+    ) -> Result<()> {
         self.entered(parent)?;
         let level = match self.levels.of_name(&self.tree, parent, name) {
             Level::Write => return Ok(()),

@@ -58,11 +58,7 @@ pub struct Levels {
 
 impl Levels {
     pub fn new(policy: Arc<Policy>) -> Self {
-        Self {
-            policy: RwLock::new(policy),
-            epoch: AtomicU64::new(1),
-            passages: Mutex::default(),
-        }
+        Self { policy: RwLock::new(policy), epoch: AtomicU64::new(1), passages: Mutex::default() }
     }
 
     pub fn policy(&self) -> Arc<Policy> {
@@ -108,22 +104,18 @@ impl Levels {
     }
 
     /// Whether a hidden directory has a visible descendant, and so must be shown.
-    pub fn is_passage(
-        &self,
-        tree: &Tree,
-        paths: &[WorkspacePath],
-        dir: &Merged,
-    ) -> Result<bool> {
+    pub fn is_passage(&self, tree: &Tree, paths: &[WorkspacePath], dir: &Merged) -> Result<bool> {
         let policy = self.policy();
         if !may_show(&policy, paths) {
             return Ok(false);
         }
         let Some(key) = paths.first() else { return Ok(false) };
         let generation = tree.generation();
-        if let Some(known) = self.passages.lock().get(key) {
-            if known.generation == generation && known.since.elapsed() < UNWATCHED_AGE {
-                return Ok(known.shows);
-            }
+        if let Some(known) = self.passages.lock().get(key)
+            && known.generation == generation
+            && known.since.elapsed() < UNWATCHED_AGE
+        {
+            return Ok(known.shows);
         }
         let shows = tree.with_stack(|stack| shows_something(&policy, stack, paths, dir))?;
         let shown = Shown { generation, since: Instant::now(), shows };
@@ -133,12 +125,7 @@ impl Levels {
 
     /// Whether everything that exists below a directory may be written. This reads the whole
     /// subtree unless the policy answers for it as a whole.
-    pub fn all_writable(
-        &self,
-        tree: &Tree,
-        paths: &[WorkspacePath],
-        dir: &Merged,
-    ) -> Result<bool> {
+    pub fn all_writable(&self, tree: &Tree, paths: &[WorkspacePath], dir: &Merged) -> Result<bool> {
         let policy = self.policy();
         tree.with_stack(|stack| all_writable(&policy, stack, paths, dir))
     }
@@ -169,12 +156,13 @@ fn shows_something(
         if lowest(policy, &below) > Level::None {
             return Ok(true);
         }
-        if entry.kind == FileType::Directory && may_show(policy, &below) {
-            if let Found::Dir(inner) = stack.find(&dir.parts, &entry.name)? {
-                let below = with_origins(below, &inner);
-                if shows_something(policy, stack, &below, &inner)? {
-                    return Ok(true);
-                }
+        if entry.kind == FileType::Directory
+            && may_show(policy, &below)
+            && let Found::Dir(inner) = stack.find(&dir.parts, &entry.name)?
+        {
+            let below = with_origins(below, &inner);
+            if shows_something(policy, stack, &below, &inner)? {
+                return Ok(true);
             }
         }
     }
@@ -195,12 +183,12 @@ fn all_writable(
         if lowest(policy, &below) < Level::Write {
             return Ok(false);
         }
-        if entry.kind == FileType::Directory {
-            if let Found::Dir(inner) = stack.find(&dir.parts, &entry.name)? {
-                let below = with_origins(below, &inner);
-                if !all_writable(policy, stack, &below, &inner)? {
-                    return Ok(false);
-                }
+        if entry.kind == FileType::Directory
+            && let Found::Dir(inner) = stack.find(&dir.parts, &entry.name)?
+        {
+            let below = with_origins(below, &inner);
+            if !all_writable(policy, stack, &below, &inner)? {
+                return Ok(false);
             }
         }
     }

@@ -113,11 +113,7 @@ fn start(
     on_end: impl FnOnce() + Send + 'static,
 ) -> Result<Mounted, MountError> {
     let kernel = Arc::new(Kernel::default());
-    let adapter = Adapter {
-        guard: guard.clone(),
-        stack_depth,
-        kernel: kernel.clone(),
-    };
+    let adapter = Adapter { guard: guard.clone(), stack_depth, kernel: kernel.clone() };
     let session = Session::new(adapter, &mountpoint, &session_config())
         .map_err(|e| MountError::io("mount", &mountpoint, e))?;
     let device = rustix::io::fcntl_dupfd_cloexec(session.as_fd(), 3)

@@ -73,10 +73,7 @@ impl Watch {
 
     /// Replaces the times of a base directory by those it is shown with.
     pub fn show_times(&self, id: NodeId, stat: &mut Stat) {
-        let now = [
-            (stat.st_mtime, stat.st_mtime_nsec as u64),
-            (stat.st_ctime, stat.st_ctime_nsec as u64),
-        ];
+        let now = [(stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec)];
         let [modified, changed] = *self.shown.lock().entry(id).or_insert(now);
         (stat.st_mtime, stat.st_mtime_nsec) = (modified.0, modified.1 as _);
         (stat.st_ctime, stat.st_ctime_nsec) = (changed.0, changed.1 as _);
@@ -169,7 +166,8 @@ impl Watch {
         let (dir, part) = self.watched.read().by_watch.get(&watch)?.clone();
         let Some(name) = name else { return Some(BaseEvent::Directory { dir }) };
         let name: Box<[u8]> = name.to_bytes().into();
-        let names = ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
+        let names =
+            ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
         if flags.intersects(names) {
             let path = part.path().join(&name);
             return Some(BaseEvent::Name { dir, name, path });

@@ -1,4 +1,5 @@
 //! Freezing a layer under a running mount, with files open.
+#![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -125,8 +126,7 @@ fn a_deleted_file_that_is_still_open_survives_a_snapshot() {
         let place = Place::new();
         let mut mounted = place.mount("one", passthrough);
         let path = place.at("mnt/gone");
-        let mut open =
-            File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        let mut open = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         fs::remove_file(&path).unwrap();
         mounted.freeze(&place.at("two")).unwrap();
         open.write_all(b"still here").unwrap();

@@ -20,9 +20,9 @@ impl FuseDevice {
     pub fn advice(self) -> Option<&'static str> {
         match self {
             Self::Usable => None,
-            Self::Missing => {
-                Some("load the module with `modprobe fuse`, or pass the device to the container with `--device /dev/fuse`")
-            }
+            Self::Missing => Some(
+                "load the module with `modprobe fuse`, or pass the device to the container with `--device /dev/fuse`",
+            ),
             Self::Forbidden => {
                 Some("open the device to users with `chmod 666 /dev/fuse` as root, or run as root")
             }

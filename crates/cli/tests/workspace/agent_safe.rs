@@ -165,7 +165,7 @@ fn a_second_probe_answers_as_the_first() {
 fn the_visible_tree_looks_the_same_with_and_without_secrets() {
     require_fuse!();
     let seen = |ws: Workspace| {
-        let ws = ws.with_base(|base| set_all_times(base)).preset("agent-safe").mount();
+        let ws = ws.with_base(set_all_times).preset("agent-safe").mount();
         // Access times and inode numbers differ between any two trees.
         let shown =
             "find . -mindepth 1 -printf '%p %y %m %n %s %b %T@\\n' | sort; ls -lR --time-style=+";

@@ -509,7 +509,7 @@ fn names_that_mean_deletion_elsewhere_are_ordinary() {
 fn an_empty_file_with_no_permissions_is_not_a_deletion() {
     require_fuse!();
     let ws = Workspace::new().file("f", "x").file("base-empty", "").with_base(|base| {
-        fs::set_permissions(base.join("base-empty"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(base.join("base-empty"), fs::Permissions::from_mode(0o0)).unwrap();
     });
     let ws = ws.preset("full-access").mount();
     ws.ok(": > f && chmod 0 f && : > g && chmod 0 g && touch base-empty");
@@ -574,7 +574,7 @@ fn such_attributes_in_the_base_mean_nothing() {
             mark(base.join("gone"), MARKS[0], b"1");
             mark(base.join("d"), MARKS[1], b"/secrets");
             mark(base.join("c"), MARKS[2], b"nonsense");
-            fs::set_permissions(base.join("gone"), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(base.join("gone"), fs::Permissions::from_mode(0o0)).unwrap();
         });
         let ws = ws.rule("write:**/*").rule("none:/secrets/**@10").mount();
         assert_eq!(ws.names(""), ["c", "d", "gone"]);

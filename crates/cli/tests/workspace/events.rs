@@ -17,7 +17,8 @@ fn watched(ws: Workspace) -> (Mounted, std::path::PathBuf) {
 #[test]
 fn a_denied_access_is_recorded_with_its_path_level_and_rule_every_time() {
     require_fuse!();
-    let (ws, file) = watched(Workspace::new().preset("agent-safe").file(".env", "x").file("a", "a"));
+    let (ws, file) =
+        watched(Workspace::new().preset("agent-safe").file(".env", "x").file("a", "a"));
     for _ in 0..3 {
         ws.fails("cat .env");
     }
@@ -28,7 +29,9 @@ fn a_denied_access_is_recorded_with_its_path_level_and_rule_every_time() {
     });
     let text = recorded(&file);
     let line = text.lines().find(|line| line.contains("/.env")).unwrap();
-    for part in ["\"decision\":\"denied\"", "\"level\":\"none\"", "\"rule\":\"**/.env*\"", "\"pid\":"] {
+    for part in
+        ["\"decision\":\"denied\"", "\"level\":\"none\"", "\"rule\":\"**/.env*\"", "\"pid\":"]
+    {
         assert!(line.contains(part), "{line}");
     }
 }

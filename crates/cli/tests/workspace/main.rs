@@ -1,6 +1,7 @@
 //! Promises about a mounted workspace, driven from outside through the `ringfence` binary.
 //!
 //! One binary for all of them, so that the suite links once. `support` mounts and cleans up.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

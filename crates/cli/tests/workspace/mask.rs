@@ -52,7 +52,8 @@ fn ignore_files_hold_at_every_level_with_negation_and_anchoring() {
 #[test]
 fn the_mask_agrees_with_git_about_every_path_of_a_tree() {
     require_fuse!();
-    let names = ["build/x.o", "build/keep/y", "src/x.o", "src/x.c", "doc/a/b/c.txt", "tmp", "t/tmp/z"];
+    let names =
+        ["build/x.o", "build/keep/y", "src/x.o", "src/x.c", "doc/a/b/c.txt", "tmp", "t/tmp/z"];
     let mut ws = Workspace::new().preset("full-access").arg("--gitignore").file(
         ".gitignore",
         "*.o\n!/src/x.o\nbuild/*\n!build/keep\ndoc/**/c.txt\n/tmp\n# comment\n\\#odd\n",

@@ -90,9 +90,8 @@ fn random_op(r: &mut Random) -> Op {
 /// Does an operation below `root` and returns what a program would see of its result.
 fn perform(root: &Path, op: &Op) -> Result<Vec<u8>, i32> {
     let at = |path: &Path| root.join(path);
-    let done = |result: rustix::io::Result<()>| {
-        result.map(|()| Vec::new()).map_err(|e| e.raw_os_error())
-    };
+    let done =
+        |result: rustix::io::Result<()>| result.map(|()| Vec::new()).map_err(|e| e.raw_os_error());
     let io = |result: std::io::Result<()>| {
         result.map(|()| Vec::new()).map_err(|e| e.raw_os_error().unwrap_or(-1))
     };
@@ -106,15 +105,13 @@ fn perform(root: &Path, op: &Op) -> Result<Vec<u8>, i32> {
             .append(true)
             .open(at(path))
             .and_then(|mut file| std::io::Write::write_all(&mut file, data))),
-        Op::Overwrite(path, offset, data) => {
-            io(fs::File::options().write(true).open(at(path)).and_then(|file| {
-                std::os::unix::fs::FileExt::write_all_at(&file, data, *offset)
-            }))
-        }
-        Op::Truncate(path, size) => io(fs::File::options()
+        Op::Overwrite(path, offset, data) => io(fs::File::options()
             .write(true)
             .open(at(path))
-            .and_then(|file| file.set_len(*size))),
+            .and_then(|file| std::os::unix::fs::FileExt::write_all_at(&file, data, *offset))),
+        Op::Truncate(path, size) => {
+            io(fs::File::options().write(true).open(at(path)).and_then(|file| file.set_len(*size)))
+        }
         Op::Mkdir(path, mode) => done(rustix::fs::mkdir(at(path), Mode::from(*mode))),
         Op::Unlink(path) => done(rustix::fs::unlink(at(path))),
         Op::Rmdir(path) => done(rustix::fs::rmdir(at(path))),

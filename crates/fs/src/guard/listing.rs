@@ -64,10 +64,17 @@ impl Guard {
             return Ok(None);
         }
         // The listing alone does not tell of paths from before a rename.
-        if !plus && !(listed.kind == FileType::Directory && listed.part == 0) {
+        let may_be_renamed = listed.kind == FileType::Directory && listed.part == 0;
+        if !plus && !may_be_renamed {
             let known = self.tree.known_child(parent, &listed.name);
             let id = known.map_or(NodeId(listed.ino.max(2)), |node| node.id);
-            return Ok(Some(Seen { name: &listed.name, kind: listed.kind, position, id, attr: None }));
+            return Ok(Some(Seen {
+                name: &listed.name,
+                kind: listed.kind,
+                position,
+                id,
+                attr: None,
+            }));
         }
         let Some(attr) = self.tree.lookup_listed(parent, listed, class(level))? else {
             return Ok(None);

@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringfence_policy::WorkspacePath;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat, Timespec, Timestamps,
-    XattrFlags,
+    AtFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat, Timespec, Timestamps, XattrFlags,
 };
 use rustix::io::{Errno, Result};
 

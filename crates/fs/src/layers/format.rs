@@ -246,7 +246,7 @@ impl LayerDir {
         for entry in fs::read_dir(&dir).map_err(|e| LayerError::io("read", &dir, e))? {
             let entry = entry.map_err(|e| LayerError::io("read", &dir, e))?;
             let bytes = fs::read(entry.path()).unwrap_or_default();
-            let path = PathBuf::from(std::ffi::OsString::from(crate::os_string(bytes)));
+            let path = PathBuf::from(crate::os_string(bytes));
             let same_id = Self::inspect(&path)
                 .is_ok_and(|child| child.meta.id.as_str() == entry.file_name().to_string_lossy());
             if same_id {
@@ -284,9 +284,7 @@ impl LayerDir {
             .map_err(|e| LayerError::io("open", &path, e))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                Err(LayerError::Busy { path: self.path.clone() })
-            }
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(LayerError::Busy { path: self.path.clone() }),
             Err(e) => Err(LayerError::io("lock", &path, e.into())),
         }
     }
@@ -303,11 +301,8 @@ impl LayerDir {
     }
 
     fn save(&self) -> Result<(), LayerError> {
-        let mut text =
-            serde_json::to_vec_pretty(&self.meta).map_err(|source| LayerError::Damaged {
-                path: self.path.clone(),
-                source,
-            })?;
+        let mut text = serde_json::to_vec_pretty(&self.meta)
+            .map_err(|source| LayerError::Damaged { path: self.path.clone(), source })?;
         text.push(b'\n');
         write_durably(&self.path.join("layer.json"), &text)
     }

@@ -55,7 +55,8 @@ impl Intent {
             return Ok(());
         }
         let Some(whiteout) = &self.whiteout else { return remove_whiteout(&old, old_name) };
-        match rustix::fs::renameat_with(work, &whiteout[..], old, old_name, RenameFlags::NOREPLACE) {
+        match rustix::fs::renameat_with(work, &whiteout[..], old, old_name, RenameFlags::NOREPLACE)
+        {
             Err(Errno::EXIST | Errno::NOENT) => Ok(()),
             other => other,
         }

@@ -22,10 +22,10 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{FileType, Mode, Stat, XattrFlags};
-use rustix::io::{Errno, Result};
 use ringfence_policy::WorkspacePath;
 use ringfence_sys::files::getxattr_at;
+use rustix::fs::{FileType, Mode, Stat, XattrFlags};
+use rustix::io::{Errno, Result};
 
 use super::copy::MODE_BITS;
 

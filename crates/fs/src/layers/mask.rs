@@ -72,12 +72,7 @@ impl MaskDir {
         prefix.extend_from_slice(name);
         prefix.push(b'/');
         let matchers = read_ignore_files(&self.shared.files, dir);
-        Arc::new(Self {
-            shared: self.shared.clone(),
-            parent: Some(self.clone()),
-            prefix,
-            matchers,
-        })
+        Arc::new(Self { shared: self.shared.clone(), parent: Some(self.clone()), prefix, matchers })
     }
 
     /// Whether the entry `name` of this directory counts as absent.

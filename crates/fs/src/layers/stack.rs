@@ -26,6 +26,9 @@ use super::pool::DirPool;
 pub type LayerIndex = u16;
 pub const BASE: LayerIndex = 0;
 
+/// A name in a directory of one layer.
+pub type Named = (Arc<Part>, Box<[u8]>);
+
 /// One layer's contribution to a directory. Opened at first use: listing a tree with attributes
 /// meets many directories that nobody enters. And closed again when too many are open, since it
 /// can be opened anew from its parent (see [`DirPool`]).
@@ -36,7 +39,7 @@ pub struct Part {
     used: AtomicBool,
     is_root: bool,
     /// Where it is opened from; a root has no such place and stays open.
-    place: RwLock<Option<(Arc<Part>, Box<[u8]>)>>,
+    place: RwLock<Option<Named>>,
     pool: Arc<DirPool>,
     mask: OnceLock<Option<Arc<MaskDir>>>,
 }
@@ -299,13 +302,7 @@ impl Stack {
     }
 
     /// Collects the parts of the directory `name`, first seen in `parts[first]`.
-    fn merge(
-        &self,
-        parts: &[Arc<Part>],
-        first: usize,
-        name: &[u8],
-        stat: Stat,
-    ) -> Result<Merged> {
+    fn merge(&self, parts: &[Arc<Part>], first: usize, name: &[u8], stat: Stat) -> Result<Merged> {
         let mut merged = Merged {
             parts: Vec::with_capacity(2),
             stat,

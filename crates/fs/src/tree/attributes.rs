@@ -245,18 +245,14 @@ fn timespec(time: Option<Time>) -> Timespec {
         None => Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT as _ },
         Some(Time::Now) => Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW as _ },
         Some(Time::At(at)) => match at.duration_since(UNIX_EPOCH) {
-            Ok(after) => Timespec {
-                tv_sec: after.as_secs() as _,
-                tv_nsec: after.subsec_nanos() as _,
-            },
+            Ok(after) => {
+                Timespec { tv_sec: after.as_secs() as _, tv_nsec: after.subsec_nanos() as _ }
+            }
             Err(before) => {
                 let before = before.duration();
                 let carry = i64::from(before.subsec_nanos() > 0);
                 let nanoseconds = (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000;
-                Timespec {
-                    tv_sec: -(before.as_secs() as i64) - carry,
-                    tv_nsec: nanoseconds as _,
-                }
+                Timespec { tv_sec: -(before.as_secs() as i64) - carry, tv_nsec: nanoseconds as _ }
             }
         },
     }

@@ -302,10 +302,10 @@ impl Tree {
         name: &[u8],
         kept: Option<(Arc<Node>, Place)>,
     ) {
-        if let Some((node, place)) = kept {
-            if let Ok(leaf) = node.as_leaf() {
-                *leaf.place.write() = place;
-            }
+        if let Some((node, place)) = kept
+            && let Ok(leaf) = node.as_leaf()
+        {
+            *leaf.place.write() = place;
         }
         let gone = self.table.write().unbind(parent, name);
         if let Some(Body::Dir(gone)) = gone.as_ref().map(|node| &node.body) {

@@ -389,7 +389,11 @@ pub(super) fn is_live(state: &State, leaf: &LeafBody) -> bool {
 /// it; a lower one only for reading, whatever the caller wants.
 fn open_place(place: &Place, live: LayerIndex, write: bool) -> Result<(File, bool)> {
     if place.layer() != live {
-        return if write { Err(Errno::ROFS) } else { Ok((open_with(place, OFlags::RDONLY)?, false)) };
+        return if write {
+            Err(Errno::ROFS)
+        } else {
+            Ok((open_with(place, OFlags::RDONLY)?, false))
+        };
     }
     match open_with(place, OFlags::RDWR) {
         Ok(file) => Ok((file, true)),
@@ -407,9 +411,7 @@ fn open_with(place: &Place, access: OFlags) -> Result<File> {
         Place::At { part, name, .. } => {
             rustix::fs::openat(part.fd()?, &name[..], flags, Mode::empty())?
         }
-        Place::Orphan { fd, .. } => {
-            ringfence_sys::files::reopen(fd, access | OFlags::NONBLOCK)?
-        }
+        Place::Orphan { fd, .. } => ringfence_sys::files::reopen(fd, access | OFlags::NONBLOCK)?,
     };
     Ok(File::from(fd))
 }

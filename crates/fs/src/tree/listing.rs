@@ -71,15 +71,20 @@ impl Tree {
     }
 
     pub(super) fn drop_listing(&self, id: NodeId) {
-        if let Ok(node) = self.node(id) {
-            if let Ok(dir) = node.as_dir() {
-                *dir.listing.lock() = None;
-            }
+        if let Ok(node) = self.node(id)
+            && let Ok(dir) = node.as_dir()
+        {
+            *dir.listing.lock() = None;
         }
     }
 
     /// Looks up an entry of a listing: one system call where the general lookup may need several.
-    pub fn lookup_listed(&self, parent: NodeId, listed: &Listed, class: u8) -> Result<Option<Attr>> {
+    pub fn lookup_listed(
+        &self,
+        parent: NodeId,
+        listed: &Listed,
+        class: u8,
+    ) -> Result<Option<Attr>> {
         let state = self.state.read();
         let node = self.node(parent)?;
         let parts = node.as_dir()?.merge.read().parts.clone();

@@ -81,7 +81,12 @@ pub struct Tree {
 
 impl Tree {
     /// A tree over `stack`, whose uppermost layer is `live`.
-    pub fn new(stack: Stack, live: Live, passthrough: bool, watch: Option<Arc<Watch>>) -> Result<Self> {
+    pub fn new(
+        stack: Stack,
+        live: Live,
+        passthrough: bool,
+        watch: Option<Arc<Watch>>,
+    ) -> Result<Self> {
         let root = stack.root()?;
         let identity = root.identity;
         let merge = Merge { parts: root.parts.into(), redirect: None, origins: vec![] };
@@ -89,7 +94,7 @@ impl Tree {
             watch.add(NodeId::ROOT, base);
         }
         let node = Arc::new(Node::dir(NodeId::ROOT, merge, identity));
-        let has_links = live.links.iter().any(|part| upper::holds_entries(part));
+        let has_links = live.links.iter().any(upper::holds_entries);
         Ok(Self {
             state: RwLock::new(State { stack, live }),
             table: RwLock::new(Table::new(node)),
@@ -162,13 +167,11 @@ impl Tree {
     /// Whether a directory was renamed, so that paths from before count for it.
     pub fn has_origins(&self, id: NodeId) -> bool {
         let node = self.table.read().get(id);
-        node.is_some_and(|node| {
-            node.as_dir().is_ok_and(|dir| !dir.merge.read().origins.is_empty())
-        })
+        node.is_some_and(|node| node.as_dir().is_ok_and(|dir| !dir.merge.read().origins.is_empty()))
     }
 
     /// Nodes with several names, and those names.
-    pub fn linked(&self) -> Vec<(NodeId, Vec<(NodeId, Box<[u8]>)>)> {
+    pub(crate) fn linked(&self) -> Vec<(NodeId, Vec<table::Name>)> {
         self.table.read().linked()
     }
 

@@ -15,7 +15,7 @@ use super::node::{Body, LeafBody, Node, Place};
 use super::upper::prepend;
 use super::{Live, NodeId, State, Tree};
 use crate::layers::copy::Work;
-use crate::layers::stack::{Leaf, Part, read_names};
+use crate::layers::stack::{Leaf, Named, Part, read_names};
 
 impl Tree {
     /// Puts the empty layer `live`, whose tree is `root`, on top. The layer below is frozen from
@@ -121,7 +121,7 @@ impl Tree {
 }
 
 /// Where an inode has names below a directory of one layer.
-fn names_of_inode(dir: &Arc<Part>, inode: u64) -> Result<Vec<(Arc<Part>, Box<[u8]>)>> {
+fn names_of_inode(dir: &Arc<Part>, inode: u64) -> Result<Vec<Named>> {
     let mut found = Vec::new();
     let mut dirs = vec![dir.clone()];
     while let Some(dir) = dirs.pop() {

@@ -21,13 +21,16 @@ pub(super) struct Key {
     pub(super) class: u8,
 }
 
+/// A name, and the directory it is in.
+pub(super) type Name = (NodeId, Box<[u8]>);
+
 #[derive(Debug)]
 struct Slot {
     node: Arc<Node>,
     lookups: u64,
-    names: Vec<(NodeId, Box<[u8]>)>,
+    names: Vec<Name>,
     /// The last name of a node that has none any more.
-    former: Option<(NodeId, Box<[u8]>)>,
+    former: Option<Name>,
     children: HashMap<Box<[u8]>, NodeId>,
 }
 
@@ -108,10 +111,10 @@ impl Table {
     /// The number for `key`, whose content is at `current` now: the derived one unless a node of
     /// that number stands for something else.
     fn id_for(&mut self, key: Key, current: (u64, u64)) -> NodeId {
-        if let Some(id) = self.exceptions.get(&key) {
-            if self.stands_for(*id, current) {
-                return *id;
-            }
+        if let Some(id) = self.exceptions.get(&key)
+            && self.stands_for(*id, current)
+        {
+            return *id;
         }
         match self.derive(key) {
             Some(id) if self.stands_for(id, current) => id,
@@ -184,7 +187,7 @@ impl Table {
         }
     }
 
-    pub(super) fn names(&self, id: NodeId) -> Vec<(NodeId, Box<[u8]>)> {
+    pub(super) fn names(&self, id: NodeId) -> Vec<Name> {
         self.slots.get(&id).map(|slot| slot.names.clone()).unwrap_or_default()
     }
 
@@ -238,10 +241,10 @@ impl Table {
             return Some(WorkspacePath::root());
         }
         let slot = self.slots.get(&id)?;
-        if let Body::Dir(dir) = &slot.node.body {
-            if let Some(path) = &dir.merge.read().redirect {
-                return Some(path.clone());
-            }
+        if let Body::Dir(dir) = &slot.node.body
+            && let Some(path) = &dir.merge.read().redirect
+        {
+            return Some(path.clone());
         }
         let (parent, name) = slot.names.first()?;
         Some(self.path_below_live(*parent)?.join(name))
@@ -251,7 +254,7 @@ impl Table {
         self.slots.values().map(|slot| &slot.node)
     }
 
-    pub(super) fn linked(&self) -> Vec<(NodeId, Vec<(NodeId, Box<[u8]>)>)> {
+    pub(super) fn linked(&self) -> Vec<(NodeId, Vec<Name>)> {
         let linked = self.slots.iter().filter(|(_, slot)| slot.names.len() > 1);
         linked.map(|(id, slot)| (*id, slot.names.clone())).collect()
     }

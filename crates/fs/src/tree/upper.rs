@@ -80,10 +80,10 @@ impl Tree {
         name: &[u8],
     ) -> Result<Arc<Part>> {
         let above = self.upper(state, parent)?;
-        if above.stat(name)?.is_none() {
-            if let Place::At { part, name: at, .. } = &*node.as_leaf()?.place.read() {
-                rustix::fs::linkat(part.fd()?, &at[..], above.fd()?, name, AtFlags::empty())?;
-            }
+        if above.stat(name)?.is_none()
+            && let Place::At { part, name: at, .. } = &*node.as_leaf()?.place.read()
+        {
+            rustix::fs::linkat(part.fd()?, &at[..], above.fd()?, name, AtFlags::empty())?;
         }
         Ok(above)
     }
