@@ -108,7 +108,10 @@ pub enum RuleError {
     UnknownLevel { text: String },
     #[error("`{}` is not a pattern type; use glob, directory or file", Excerpt(text))]
     UnknownType { text: String },
-    #[error("priority `{}` is out of range", Excerpt(text))]
+    #[error(
+        "priority `{}` is not a whole number in range (the character itself is written `\\@`)",
+        Excerpt(text)
+    )]
     Priority { text: String },
     #[error("pattern `{}`: {source}", Excerpt(pattern))]
     Pattern { pattern: String, source: PatternError },

@@ -352,7 +352,7 @@ fn run(seed: u64, passthrough: bool, steps: u32) {
         run.step(&mut random);
         match step % 400 {
             0 => run.fork(),
-            200 => run.fork(),
+            200 => run.remount(),
             _ => {}
         }
     }
