@@ -29,22 +29,24 @@ for_demo() {
     # A compiler can be there without the headers and start files it links with.
     echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || missing="$missing libc6-dev"
     needs git git
+    needs python3 python3
 }
 
 for_test() {
     for_demo
-    needs python3 python3
     needs_module 'ensurepip, venv' python3-venv
     needs_module 'sqlite3, zipfile, ctypes' python3
     needs node nodejs
     needs npm npm
     needs make make
     needs rsync rsync
+    needs patch patch
     needs tar tar
     needs find findutils
     needs perl perl-base
     needs strace strace
     needs setfattr attr
+    needs script bsdutils
     needs unshare util-linux
     needs nsenter util-linux
     needs prlimit util-linux
@@ -54,7 +56,6 @@ for_test() {
 
 for_bench() {
     for_demo
-    needs python3 python3
     needs fuse-overlayfs fuse-overlayfs
     needs bindfs bindfs
     needs mkfs.ext4 e2fsprogs
