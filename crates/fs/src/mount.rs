@@ -173,17 +173,18 @@ impl Mounted {
 
     /// New opens are decided by `policy` as soon as this returns; open files keep what they have.
     pub fn set_policy(&mut self, policy: Arc<Policy>) -> Result<(), LayerError> {
-        self.layer.record_rules(policy.rules().iter().map(record).collect())?;
+        let rules = policy.rules().iter().map(record).collect();
         self.guard.set_policy(policy);
         let tree = self.guard.tree();
         let at_once = self.kernel.forget_names();
-        for (id, names) in tree.known_directories() {
+        for id in tree.known_directories() {
             self.kernel.forget_content(id);
             if !at_once {
-                names.iter().for_each(|name| self.kernel.forget_name(id, name));
+                tree.known_names(id).iter().for_each(|name| self.kernel.forget_name(id, name));
             }
         }
-        Ok(())
+        // Last, because it waits for the disk.
+        self.layer.record_rules(rules)
     }
 
     /// Freezes the live layer and goes on in a new one at `path`: a snapshot. Nothing is copied
@@ -267,7 +268,7 @@ fn follow_base(
             }
             BaseEvent::Overflow => {
                 kernel.forget_names();
-                for (id, _) in guard.tree().known_directories() {
+                for id in guard.tree().known_directories() {
                     guard.tree().times_moved(id);
                     guard.tree().forget_listing(id);
                     kernel.forget_content(id);

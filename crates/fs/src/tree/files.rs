@@ -26,6 +26,9 @@ use crate::layers::stack::LayerIndex;
 /// Lower files from this size on are passed through even if they may be written to later.
 const LARGE: u64 = 16 << 20;
 
+/// How many closed lower files keep their registration.
+const PARKED: usize = 128;
+
 /// What an open is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFor {
@@ -110,7 +113,10 @@ impl Tree {
         }
         let in_live = is_live(&state, leaf);
         if io.opens == 0 {
-            io.mode = self.choose_mode(in_live, want.may_be_written, &file);
+            let mode = self.choose_mode(in_live, want.may_be_written, &file);
+            if std::mem::replace(&mut io.mode, mode) != mode {
+                io.backing = None;
+            }
         }
         self.register(&mut io, &file, backer);
         Ok(self.opened(&node, &mut io, want.write))
@@ -197,8 +203,7 @@ impl Tree {
             self.table.write().detach(node.id);
             return Err(Errno::STALE);
         }
-        io.file = None;
-        io.writable = false;
+        io.close();
         Ok(())
     }
 
@@ -269,9 +274,29 @@ impl Tree {
         io.opens -= 1;
         if io.opens == 0 {
             io.cache_is_fresh &= io.mode == IoMode::Cached;
-            io.file = None;
-            io.writable = false;
-            io.backing = None;
+            match io.mode {
+                IoMode::PassthroughLower => self.park(&open.node),
+                _ => io.close(),
+            }
+        }
+    }
+
+    /// A lower file that was just closed keeps its registration for a while: programs open the
+    /// same files again and again, and it is a tenth of the cost of an open.
+    fn park(&self, node: &Arc<Node>) {
+        let mut parked = self.parked.lock();
+        parked.push_back(Arc::downgrade(node));
+        let oldest = if parked.len() > PARKED { parked.pop_front() } else { None };
+        drop(parked);
+        let Some(oldest) = oldest.and_then(|node| node.upgrade()) else { return };
+        if Arc::ptr_eq(&oldest, node) {
+            return;
+        }
+        // Whoever is busy with it right now will park it again.
+        if let Some(mut io) = oldest.as_leaf().ok().and_then(|leaf| leaf.io.try_lock())
+            && io.opens == 0
+        {
+            io.close();
         }
     }
 

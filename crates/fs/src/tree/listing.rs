@@ -65,9 +65,14 @@ impl Tree {
         self.drop_listing(id);
     }
 
-    /// Directories the kernel knows, with the names it knows in them.
-    pub fn known_directories(&self) -> Vec<(NodeId, Vec<Box<[u8]>>)> {
+    /// Directories the kernel knows.
+    pub fn known_directories(&self) -> Vec<NodeId> {
         self.table.read().directories()
+    }
+
+    /// Names the kernel knows in a directory.
+    pub fn known_names(&self, dir: NodeId) -> Vec<Box<[u8]>> {
+        self.table.read().names_in(dir)
     }
 
     pub(super) fn drop_listing(&self, id: NodeId) {

@@ -24,9 +24,10 @@ mod snapshot;
 mod table;
 mod upper;
 
+use std::collections::VecDeque;
 use std::hash::RandomState;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use ringfence_policy::WorkspacePath;
@@ -69,6 +70,7 @@ pub struct Tree {
     table: RwLock<Table>,
     copying: Mutex<()>,
     handles: files::Handles,
+    parked: Mutex<VecDeque<Weak<Node>>>,
     hasher: RandomState,
     /// Cleared at the first refusal: without the privilege every open would ask in vain.
     passthrough: AtomicBool,
@@ -100,6 +102,7 @@ impl Tree {
             table: RwLock::new(Table::new(node)),
             copying: Mutex::new(()),
             handles: files::Handles::default(),
+            parked: Mutex::default(),
             hasher: RandomState::new(),
             passthrough: AtomicBool::new(passthrough),
             changes: AtomicU64::new(1),
@@ -181,7 +184,8 @@ impl Tree {
     }
 
     pub fn forget(&self, id: NodeId, count: u64) {
-        self.table.write().forget(id, count);
+        let gone = self.table.write().forget(id, count);
+        drop(gone);
     }
 
     /// The layers a directory node is made of, for walks that make no nodes.

@@ -116,6 +116,15 @@ pub(super) struct Io {
     pub(super) cache_is_fresh: bool,
 }
 
+impl Io {
+    /// Nothing is held for this file any more.
+    pub(super) fn close(&mut self) {
+        self.file = None;
+        self.writable = false;
+        self.backing = None;
+    }
+}
+
 /// A registered backing file, opaque to the tree.
 pub type Backing = Arc<dyn Any + Send + Sync>;
 

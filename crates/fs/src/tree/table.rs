@@ -191,16 +191,22 @@ impl Table {
         self.slots.get(&id).map(|slot| slot.names.clone()).unwrap_or_default()
     }
 
-    pub(super) fn forget(&mut self, id: NodeId, count: u64) {
-        let Some(slot) = self.slots.get_mut(&id) else { return };
-        slot.lookups = slot.lookups.saturating_sub(count);
-        if slot.lookups > 0 || id == NodeId::ROOT || !slot.children.is_empty() {
-            return;
+    /// Counts lookups down. Nodes that are no longer known are returned, to be dropped when the
+    /// table is unlocked: closing the last descriptor of a deleted file can take a while.
+    pub(super) fn forget(&mut self, id: NodeId, count: u64) -> Vec<Arc<Node>> {
+        let mut gone = Vec::new();
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.lookups = slot.lookups.saturating_sub(count);
+            self.remove_if_unused(id, &mut gone);
         }
-        self.remove(id);
+        gone
     }
 
-    fn remove(&mut self, id: NodeId) {
+    fn remove_if_unused(&mut self, id: NodeId, gone: &mut Vec<Arc<Node>>) {
+        let unused = |slot: &Slot| slot.lookups == 0 && slot.children.is_empty();
+        if id == NodeId::ROOT || !self.slots.get(&id).is_some_and(unused) {
+            return;
+        }
         let Some(slot) = self.slots.remove(&id) else { return };
         if id.0 >> INODE_BITS == 0 {
             self.exceptions.retain(|_, number| *number != id);
@@ -209,8 +215,9 @@ impl Table {
             if let Some(above) = self.slots.get_mut(&parent) {
                 above.children.remove(&name);
             }
-            self.forget(parent, 0);
+            self.remove_if_unused(parent, gone);
         }
+        gone.push(slot.node);
     }
 
     /// Every path by which `id` is known: for each of its names the current path first, then those
@@ -259,9 +266,13 @@ impl Table {
         linked.map(|(id, slot)| (*id, slot.names.clone())).collect()
     }
 
-    pub(super) fn directories(&self) -> Vec<(NodeId, Vec<Box<[u8]>>)> {
+    pub(super) fn directories(&self) -> Vec<NodeId> {
         let dirs = self.slots.iter().filter(|(_, slot)| slot.node.is_dir());
-        dirs.map(|(id, slot)| (*id, slot.children.keys().cloned().collect())).collect()
+        dirs.map(|(id, _)| *id).collect()
+    }
+
+    pub(super) fn names_in(&self, dir: NodeId) -> Vec<Box<[u8]>> {
+        self.slots.get(&dir).map(|slot| slot.children.keys().cloned().collect()).unwrap_or_default()
     }
 
     pub(super) fn len(&self) -> usize {
