@@ -169,7 +169,8 @@ impl LayerDir {
             return Ok(());
         }
         self.meta.rules = rules;
-        self.save()
+        // A policy change must not wait for the disk; the order on it is kept all the same.
+        self.write_meta(Wait::No)
     }
 
     /// Remembers what is left out of the base.
@@ -209,7 +210,7 @@ impl LayerDir {
         let id = new_id();
         let future = std::path::absolute(path).map_err(|e| LayerError::io("find", path, e))?;
         let note = self.path.join("children").join(&id);
-        write_durably(&note, future.as_os_str().as_encoded_bytes())?;
+        replace_file(&note, future.as_os_str().as_encoded_bytes(), Wait::ForDisk)?;
         let mut parents = vec![self.path.clone()];
         parents.extend(self.meta.parents.iter().cloned());
         let made = Self::create_as(id, path, &self.meta.base, parents).and_then(|mut child| {
@@ -301,10 +302,14 @@ impl LayerDir {
     }
 
     fn save(&self) -> Result<(), LayerError> {
+        self.write_meta(Wait::ForDisk)
+    }
+
+    fn write_meta(&self, wait: Wait) -> Result<(), LayerError> {
         let mut text = serde_json::to_vec_pretty(&self.meta)
             .map_err(|source| LayerError::Damaged { path: self.path.clone(), source })?;
         text.push(b'\n');
-        write_durably(&self.path.join("layer.json"), &text)
+        replace_file(&self.path.join("layer.json"), &text, wait)
     }
 }
 
@@ -334,13 +339,22 @@ fn is_empty_dir(path: &Path) -> Result<bool, LayerError> {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    ForDisk,
+    No,
+}
+
 /// Replaces a small file so that a crash leaves the old or the new content, never half of one.
-fn write_durably(path: &Path, bytes: &[u8]) -> Result<(), LayerError> {
+fn replace_file(path: &Path, bytes: &[u8], wait: Wait) -> Result<(), LayerError> {
     let temporary = path.with_extension("new");
     let write = || -> std::io::Result<()> {
         let mut file = File::create(&temporary)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
+        match wait {
+            Wait::ForDisk => file.sync_all()?,
+            Wait::No => ringfence_sys::files::start_writeback(&file),
+        }
         fs::rename(&temporary, path)
     };
     write().map_err(|e| LayerError::io("write", path, e))
