@@ -106,3 +106,29 @@ impl Events {
         self.lost.swap(0, Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_never_waited_for() {
+        let (sink, events) = channel(2);
+        for pid in 0..5 {
+            sink.send(AccessEvent {
+                pid,
+                operation: Operation::Read,
+                path: WorkspacePath::root(),
+                needed: Level::Read,
+                level: Level::None,
+                granted: false,
+                rule: None,
+            });
+        }
+        drop(sink);
+        assert_eq!(events.take_lost(), 3);
+        assert_eq!(events.take_lost(), 0);
+        let seen: Vec<_> = std::iter::from_fn(|| events.next()).map(|event| event.pid).collect();
+        assert_eq!(seen, [0, 1]);
+    }
+}

@@ -10,6 +10,7 @@ mod bad_input;
 mod crashes;
 mod escapes;
 mod events;
+mod explains;
 mod hosts;
 mod levels;
 mod mask;
