@@ -131,6 +131,8 @@ impl Adapter {
         if keep == Keep::No {
             return reply.error(Errno::ENOENT);
         }
+        // Shorter than for what exists: names that are hidden later must come back to be recorded.
+        let ttl = ttl(keep).min(Duration::from_secs(10));
         let now = SystemTime::UNIX_EPOCH;
         let nothing = Attr {
             id: NodeId(0),
@@ -143,7 +145,7 @@ impl Adapter {
             mtime: now,
             ctime: now,
         };
-        reply.entry(&ttl(keep), &self.attr(&nothing), GENERATION);
+        reply.entry(&ttl, &self.attr(&nothing), GENERATION);
     }
 }
 

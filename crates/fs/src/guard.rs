@@ -27,7 +27,9 @@ use crate::events::{AccessEvent, EventSink, Operation};
 use crate::layers::copy::is_user_attribute;
 use crate::layers::stack::Found;
 use crate::levels::{Access, Levels, lowest, may_show};
-use crate::tree::{Attr, Backer, Handle, Node, NodeId, OpenFor, Opened, RenameMode, SetAttr, Tree};
+use crate::tree::{
+    Attr, Backer, Handle, Name, Node, NodeId, OpenFor, Opened, RenameMode, SetAttr, Tree,
+};
 
 pub use listing::Seen;
 
@@ -90,17 +92,51 @@ impl Guard {
         self.levels.policy()
     }
 
-    /// New opens are decided by `policy` from now on. The kernel must be told to forget names.
-    /// Names of one file that no longer have one level get nodes of their own.
-    pub fn set_policy(&self, policy: Arc<Policy>) {
+    /// New opens are decided by `policy` from now on. Names of one file that no longer have one
+    /// level get nodes of their own: those names are returned, for the kernel to forget.
+    pub fn set_policy(&self, policy: Arc<Policy>) -> Vec<Name> {
         self.levels.replace_policy(policy);
+        let mut detached = Vec::new();
         for (id, names) in self.tree.linked() {
-            let levels =
-                names.iter().map(|(dir, name)| self.levels.of_name(&self.tree, *dir, name));
-            let levels: Vec<_> = levels.collect();
+            let level =
+                |(dir, name): &(NodeId, Box<[u8]>)| self.levels.of_name(&self.tree, *dir, name);
+            let levels: Vec<_> = names.iter().map(level).collect();
             if levels.windows(2).any(|pair| pair[0] != pair[1]) {
                 self.tree.detach(id);
+                detached.extend(names);
             }
+        }
+        detached
+    }
+
+    /// Names the kernel knows that are hidden now; nothing if there are more than `most`.
+    pub fn hidden_names(&self, most: usize) -> Result<Option<Vec<Name>>> {
+        let policy = self.levels.policy();
+        let mut hidden = Vec::new();
+        for dir in self.tree.known_directories() {
+            let paths = self.tree.paths(dir);
+            let parents: Vec<_> = paths.iter().map(|path| policy.verdict(path)).collect();
+            for name in self.tree.known_names(dir) {
+                let levels = paths
+                    .iter()
+                    .zip(&parents)
+                    .map(|(path, parent)| policy.child_verdict(parent, &path.join(&name)).level);
+                if levels.min() > Some(Level::None) || self.is_known_passage(dir, &name)? {
+                    continue;
+                }
+                hidden.push((dir, name));
+                if hidden.len() > most {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(hidden))
+    }
+
+    fn is_known_passage(&self, dir: NodeId, name: &[u8]) -> Result<bool> {
+        match self.tree.known_child(dir, name) {
+            Some(node) => Ok(self.levels.of_node(&self.tree, &node)? != Access::Hidden),
+            None => Ok(false),
         }
     }
 

@@ -25,6 +25,9 @@ use crate::mountpoint;
 use crate::tree::{Live, NodeId, Tree};
 use crate::watch::{BaseEvent, Watch};
 
+/// Up to this many names are taken back one by one when the policy changes.
+const FEW_NAMES: usize = 1000;
+
 /// What to mount and how.
 #[derive(Debug, Clone)]
 pub struct MountOptions {
@@ -174,17 +177,31 @@ impl Mounted {
     /// New opens are decided by `policy` as soon as this returns; open files keep what they have.
     pub fn set_policy(&mut self, policy: Arc<Policy>) -> Result<(), LayerError> {
         let rules = policy.rules().iter().map(record).collect();
-        self.guard.set_policy(policy);
-        let tree = self.guard.tree();
-        let at_once = self.kernel.forget_names();
-        for id in tree.known_directories() {
-            self.kernel.forget_content(id);
-            if !at_once {
-                tree.known_names(id).iter().for_each(|name| self.kernel.forget_name(id, name));
+        let mut stale = self.guard.set_policy(policy);
+        // A few names are taken back one by one. To forget all is one message, but the next walk
+        // through a directory then drops everything cached below it, which takes its time.
+        match self.guard.hidden_names(FEW_NAMES) {
+            Ok(Some(hidden)) => {
+                stale.extend(hidden);
+                stale.iter().for_each(|(dir, name)| self.kernel.forget_name(*dir, name));
             }
+            _ => self.forget_all_names(),
+        }
+        for id in self.guard.tree().known_directories() {
+            self.kernel.forget_content(id);
         }
         // Last, because it waits for the disk.
         self.layer.record_rules(rules)
+    }
+
+    fn forget_all_names(&self) {
+        if self.kernel.forget_names() {
+            return;
+        }
+        let tree = self.guard.tree();
+        for dir in tree.known_directories() {
+            tree.known_names(dir).iter().for_each(|name| self.kernel.forget_name(dir, name));
+        }
     }
 
     /// Freezes the live layer and goes on in a new one at `path`: a snapshot. Nothing is copied

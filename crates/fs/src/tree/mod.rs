@@ -45,6 +45,8 @@ pub use listing::Listing;
 pub use node::{Backing, Node, NodeId};
 pub use rename::RenameMode;
 
+pub use table::Name;
+
 use node::{Merge, Place};
 use table::{Key, Table};
 

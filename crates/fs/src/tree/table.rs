@@ -22,7 +22,7 @@ pub(super) struct Key {
 }
 
 /// A name, and the directory it is in.
-pub(super) type Name = (NodeId, Box<[u8]>);
+pub type Name = (NodeId, Box<[u8]>);
 
 #[derive(Debug)]
 struct Slot {
