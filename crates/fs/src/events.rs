@@ -24,6 +24,8 @@ pub enum Operation {
     SetAttributes,
     GetXattr,
     SetXattr,
+    /// Not asked for by a program: a policy change left it a file it may no longer open.
+    KeptOpen,
 }
 
 impl Operation {
@@ -41,6 +43,7 @@ impl Operation {
             Self::SetAttributes => "setattr",
             Self::GetXattr => "getxattr",
             Self::SetXattr => "setxattr",
+            Self::KeptOpen => "kept-open",
         }
     }
 }

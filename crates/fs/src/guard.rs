@@ -96,6 +96,7 @@ impl Guard {
     /// level get nodes of their own: those names are returned, for the kernel to forget.
     pub fn set_policy(&self, policy: Arc<Policy>) -> Vec<Name> {
         self.levels.replace_policy(policy);
+        self.record_kept_files();
         let mut detached = Vec::new();
         for (id, names) in self.tree.linked() {
             let level =
@@ -107,6 +108,21 @@ impl Guard {
             }
         }
         detached
+    }
+
+    /// Open descriptors keep what they were granted; the record says which.
+    fn record_kept_files(&self) {
+        if !self.events.is_on() {
+            return;
+        }
+        let policy = self.levels.policy();
+        for (id, write) in self.tree.open_files() {
+            let needed = if write { Level::Write } else { Level::Read };
+            let paths = self.tree.paths(id);
+            if lowest(&policy, &paths) < needed {
+                self.record(0, Operation::KeptOpen, &paths, needed, true);
+            }
+        }
     }
 
     /// Names the kernel knows that are hidden now; nothing if there are more than `most`.

@@ -60,3 +60,20 @@ fn a_hidden_name_is_recorded_whether_or_not_it_exists() {
         text.contains("/there.key") && text.contains("/absent.key")
     });
 }
+
+#[test]
+fn a_file_that_stays_open_after_it_was_hidden_is_on_record() {
+    require_fuse!();
+    let ws = Workspace::new().file("kept", "x").file("other", "x");
+    let rules = ws.base().with_file_name("policy.toml");
+    fs::write(&rules, "preset = \"full-access\"\n").unwrap();
+    let (ws, file) = watched(ws.arg("--policy").arg(rules.to_str().unwrap()));
+    let _open = fs::File::open(ws.path("kept")).unwrap();
+    let hide = "preset = \"full-access\"\n[[rule]]\npattern = \"/kept\"\nlevel = \"none\"\n";
+    fs::write(&rules, hide).unwrap();
+    ws.server().signal(rustix::process::Signal::HUP);
+    eventually("the record names the file", || {
+        recorded(&file).contains("\"operation\":\"kept-open\",\"path\":\"/kept\"")
+    });
+    assert!(!recorded(&file).contains("\"operation\":\"kept-open\",\"path\":\"/other\""));
+}

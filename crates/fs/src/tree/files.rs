@@ -263,6 +263,11 @@ impl Tree {
         self.file_for(state, leaf, &mut leaf.io.lock(), true)
     }
 
+    /// Files that are open now, and whether for writing.
+    pub fn open_files(&self) -> Vec<(NodeId, bool)> {
+        self.handles.open.read().values().map(|open| (open.node.id, open.write)).collect()
+    }
+
     pub fn is_writable(&self, handle: Handle) -> bool {
         self.handles.get(handle).is_ok_and(|open| open.write)
     }
