@@ -257,7 +257,8 @@ impl Tree {
         let current = (stat.st_dev, stat.st_ino);
         let key = super::Key { identity: current, class: 0 };
         let kind = FileType::from_raw_mode(stat.st_mode);
-        self.table.write().adopt(parent, name, key, current, |id| {
+        let found = super::Sighting { key, current, has_one_name: true };
+        self.table.write().adopt(parent, name, &found, |id| {
             Node::leaf(id, kind, Place::At { part, name: name.into(), identity: current }, 0)
         })
     }

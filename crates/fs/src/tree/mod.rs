@@ -48,7 +48,7 @@ pub use rename::RenameMode;
 pub use table::Name;
 
 use node::{Merge, Place};
-use table::{Key, Table};
+use table::{Key, Sighting, Table};
 
 /// The top of the stack, where changes go.
 #[derive(Debug)]
@@ -273,7 +273,8 @@ impl Tree {
         let key = Key { identity: merged.identity, class: 0 };
         let (stat, top) = (merged.stat, merged.parts[0].clone());
         let lowest = merged.parts.last().cloned();
-        let node = self.table.write().adopt(parent, name, key, merged.identity, |id| {
+        let found = Sighting { key, current: merged.identity, has_one_name: true };
+        let node = self.table.write().adopt(parent, name, &found, |id| {
             let Merged { parts, redirect, origins, .. } = merged;
             Node::dir(id, Merge { parts: parts.into(), redirect, origins }, key.identity)
         });
@@ -297,7 +298,9 @@ impl Tree {
         }
         let key = key_of(&leaf, class);
         let kind = FileType::from_raw_mode(leaf.stat.st_mode);
-        let node = self.table.write().adopt(parent, name, key, current, |id| {
+        let has_one_name = leaf.part.layer == BASE && leaf.stat.st_nlink == 1;
+        let found = Sighting { key, current, has_one_name };
+        let node = self.table.write().adopt(parent, name, &found, |id| {
             let (part, name) = (leaf.part.clone(), leaf.name.clone());
             Node::leaf(id, kind, Place::At { part, name, identity: current }, key.class)
         });

@@ -21,6 +21,16 @@ pub(super) struct Key {
     pub(super) class: u8,
 }
 
+/// What a lookup found at a name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sighting {
+    pub(super) key: Key,
+    /// Device and inode where its content is now.
+    pub(super) current: (u64, u64),
+    /// It is a directory, or a file of the base without other links.
+    pub(super) has_one_name: bool,
+}
+
 /// A name, and the directory it is in.
 pub type Name = (NodeId, Box<[u8]>);
 
@@ -68,16 +78,16 @@ impl Table {
         self.get(*id)
     }
 
-    /// Finds the node for `key` or makes it, gives it the name and counts one lookup.
+    /// Finds the node for what was found at a name or makes it, gives it the name and counts one
+    /// lookup.
     pub(super) fn adopt(
         &mut self,
         parent: NodeId,
         name: &[u8],
-        key: Key,
-        current: (u64, u64),
+        found: &Sighting,
         make: impl FnOnce(NodeId) -> Node,
     ) -> Arc<Node> {
-        let id = self.id_for(key, current);
+        let id = self.id_for(found, (parent, name));
         let node = match self.slots.get(&id) {
             Some(slot) => slot.node.clone(),
             None => {
@@ -108,29 +118,35 @@ impl Table {
         self.slots.insert(node.id, slot);
     }
 
-    /// The number for `key`, whose content is at `current` now: the derived one unless a node of
-    /// that number stands for something else.
-    fn id_for(&mut self, key: Key, current: (u64, u64)) -> NodeId {
-        if let Some(id) = self.exceptions.get(&key)
-            && self.stands_for(*id, current)
+    /// The number for what was found: the derived one unless a node of that number stands for
+    /// something else.
+    fn id_for(&mut self, found: &Sighting, at: (NodeId, &[u8])) -> NodeId {
+        if let Some(id) = self.exceptions.get(&found.key)
+            && self.stands_for(*id, found, at)
         {
             return *id;
         }
-        match self.derive(key) {
-            Some(id) if self.stands_for(id, current) => id,
+        match self.derive(found.key) {
+            Some(id) if self.stands_for(id, found, at) => id,
             _ => {
                 let id = NodeId(self.next_exception);
                 self.next_exception += 1;
-                self.exceptions.insert(key, id);
+                self.exceptions.insert(found.key, id);
                 id
             }
         }
     }
 
-    fn stands_for(&self, id: NodeId, current: (u64, u64)) -> bool {
+    /// A thing that can have one name only and is found at another was moved there by the host:
+    /// the node that is known under the old name leads to the old place, and must not be reused.
+    fn stands_for(&self, id: NodeId, found: &Sighting, at: (NodeId, &[u8])) -> bool {
         self.slots.get(&id).is_none_or(|slot| {
-            let has_names = !slot.names.is_empty();
-            slot.node.identity() == current && (has_names || slot.former.is_none())
+            let is_at = |(parent, name): &Name| (*parent, &**name) == at;
+            let may_be_at = match slot.names.is_empty() {
+                true => slot.former.is_none(),
+                false => !found.has_one_name || slot.names.iter().any(is_at),
+            };
+            slot.node.identity() == found.current && may_be_at
         })
     }
 

@@ -111,3 +111,22 @@ fn a_directorys_time_follows_what_the_host_does_visibly() {
         },
     );
 }
+
+#[test]
+fn what_the_host_moved_while_it_was_open_can_be_changed_at_its_new_place() {
+    require_fuse!();
+    each(
+        |ws| ws.file("d/f", "f").file("d/sub/g", "g").file("loose", "l"),
+        |ws| {
+            let held = ["d/f", "d/sub/g", "loose"].map(|name| File::open(ws.path(name)).unwrap());
+            let base = ws.base();
+            fs::rename(base.join("d"), base.join("moved")).unwrap();
+            fs::rename(base.join("loose"), base.join("moved/loose")).unwrap();
+            for name in ["moved/f", "moved/sub/g", "moved/loose"] {
+                soon(name, || fs::write(ws.path(name), "changed").is_ok());
+                assert_eq!(fs::read(ws.path(name)).unwrap(), b"changed");
+            }
+            assert!(held.iter().all(|file| file.metadata().unwrap().len() == 1));
+        },
+    );
+}
