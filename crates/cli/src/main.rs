@@ -3,6 +3,8 @@
 //! Each command is a thin file: it reads arguments, calls a library and prints. Start with
 //! [`policy_args`] for how rules are given, then the command you are interested in.
 
+mod audit;
+mod audit_rows;
 mod failure;
 mod layer;
 mod layer_apply;
@@ -14,6 +16,8 @@ mod policy;
 mod policy_args;
 mod policy_check;
 mod policy_tree;
+mod state;
+mod warden;
 
 use clap::{Parser, Subcommand};
 
@@ -35,15 +39,23 @@ enum Command {
     Mount(mount::MountArgs),
     Layer(layer::LayerArgs),
     Policy(policy::PolicyCommandArgs),
+    Audit(audit::AuditArgs),
+    #[command(hide = true)]
+    Warden(warden::WardenArgs),
 }
 
 fn main() -> std::process::ExitCode {
+    if let Some(code) = warden::init_if_asked() {
+        return code;
+    }
     ringfence_sys::memory::keep_large_blocks_mapped();
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Mount(args) => mount::run(args),
         Command::Layer(args) => layer::run(args),
         Command::Policy(args) => policy::run(args),
+        Command::Audit(args) => audit::run(&args),
+        Command::Warden(args) => warden::run(&args),
     };
     match result {
         Ok(code) => code,

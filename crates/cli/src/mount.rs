@@ -249,7 +249,7 @@ struct EventLine<'a> {
 
 fn write_events(events: &Events, mut out: Box<dyn Write + Send>) {
     while let Some(event) = events.next() {
-        let AccessEvent { pid, operation, path, needed, level, granted, rule } = event;
+        let AccessEvent { pid, operation, path, needed, level, granted, rule, .. } = event;
         let line = EventLine {
             pid,
             operation: operation.as_str(),

@@ -52,6 +52,8 @@ impl Operation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessEvent {
     pub pid: u32,
+    /// On whose behalf the process runs, as the sink's owner numbers it; 0 if nobody knows.
+    pub origin: u64,
     pub operation: Operation,
     pub path: WorkspacePath,
     /// The level the operation needs at this path, and the one it has.
@@ -62,25 +64,43 @@ pub struct AccessEvent {
     pub rule: Option<Rule>,
 }
 
+/// Says on whose behalf a process runs. Called while the process waits for the answer, so it is
+/// still there to be asked about.
+pub type Origins = Arc<dyn Fn(u32) -> u64 + Send + Sync>;
+
 /// Where the guard sends its events.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct EventSink {
     sender: Option<SyncSender<AccessEvent>>,
-    lost: Arc<AtomicU64>,
+    origins: Option<Origins>,
+    counts: Arc<Counts>,
+}
+
+impl std::fmt::Debug for EventSink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventSink").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    sent: AtomicU64,
+    lost: AtomicU64,
 }
 
 /// Where events are read.
 #[derive(Debug)]
 pub struct Events {
     receiver: Receiver<AccessEvent>,
-    lost: Arc<AtomicU64>,
+    counts: Arc<Counts>,
 }
 
 /// A channel that holds at most `capacity` unread events.
 pub fn channel(capacity: usize) -> (EventSink, Events) {
     let (sender, receiver) = sync_channel(capacity);
-    let lost = Arc::new(AtomicU64::new(0));
-    (EventSink { sender: Some(sender), lost: lost.clone() }, Events { receiver, lost })
+    let counts = Arc::new(Counts::default());
+    let sink = EventSink { sender: Some(sender), origins: None, counts: counts.clone() };
+    (sink, Events { receiver, counts })
 }
 
 impl EventSink {
@@ -89,12 +109,26 @@ impl EventSink {
         self.sender.is_some()
     }
 
-    pub fn send(&self, event: AccessEvent) {
-        if let Some(sender) = &self.sender
-            && sender.try_send(event).is_err()
-        {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+    /// Fills in the origin of each event.
+    pub fn with_origins(mut self, origins: Origins) -> Self {
+        self.origins = Some(origins);
+        self
+    }
+
+    pub fn send(&self, mut event: AccessEvent) {
+        let Some(sender) = &self.sender else { return };
+        if let Some(origins) = &self.origins {
+            event.origin = origins(event.pid);
         }
+        match sender.try_send(event) {
+            Ok(()) => self.counts.sent.fetch_add(1, Ordering::Release),
+            Err(_) => self.counts.lost.fetch_add(1, Ordering::Relaxed),
+        };
+    }
+
+    /// How many events have been sent so far: who has read as many has read all of now.
+    pub fn sent(&self) -> u64 {
+        self.counts.sent.load(Ordering::Acquire)
     }
 }
 
@@ -106,7 +140,7 @@ impl Events {
 
     /// How many events were lost since this was last asked.
     pub fn take_lost(&self) -> u64 {
-        self.lost.swap(0, Ordering::Relaxed)
+        self.counts.lost.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -120,6 +154,7 @@ mod tests {
         for pid in 0..5 {
             sink.send(AccessEvent {
                 pid,
+                origin: 0,
                 operation: Operation::Read,
                 path: WorkspacePath::root(),
                 needed: Level::Read,

@@ -507,6 +507,7 @@ impl Guard {
         let Some(path) = paths.iter().min_by_key(|path| policy.level(path)) else { return };
         let rule = policy.verdict(path).rule;
         self.events.send(AccessEvent {
+            origin: 0,
             pid,
             operation,
             path: path.clone(),

@@ -224,11 +224,7 @@ impl Mounted {
     }
 
     /// Unmounts. Programs that still hold files open get errors from then on.
-    pub fn unmount(mut self) -> Result<(), MountError> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<(), MountError> {
+    pub fn unmount(&mut self) -> Result<(), MountError> {
         let Some(session) = self.session.take() else { return Ok(()) };
         if !self.is_gone() {
             mountpoint::detach(&self.mountpoint)?;
@@ -251,7 +247,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = self.end();
+        let _ = self.unmount();
     }
 }
 

@@ -89,3 +89,18 @@ pub fn bump_fuse_epoch(device: impl AsFd) -> io::Result<()> {
     rustix::io::write(device, &header)?;
     Ok(())
 }
+
+/// Takes over a descriptor that this process was started with. It is not passed on to children.
+///
+/// Must be called once per number, first thing in `main`: nothing else may own it.
+pub fn take_inherited(number: i32) -> io::Result<OwnedFd> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: only asks whether the number is open.
+    if unsafe { libc::fcntl(number, libc::F_GETFD) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is open, and by the contract above nothing else has taken it.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(fd)
+}

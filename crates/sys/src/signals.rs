@@ -19,15 +19,7 @@ impl BlockedSignals {
     /// Blocks `signals` in the calling thread. Call it before any other thread starts: threads
     /// inherit the mask, and a signal only stays pending if every thread blocks it.
     pub fn block(signals: &[i32]) -> io::Result<Self> {
-        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: sigemptyset initialises the set it is given.
-        unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-        // SAFETY: initialised by sigemptyset just above.
-        let mut set = unsafe { set.assume_init() };
-        for signal in signals {
-            // SAFETY: `set` is initialised; an invalid number is reported, not undefined.
-            unsafe { libc::sigaddset(&raw mut set, *signal) };
-        }
+        let set = set_of(signals.iter().copied());
         // SAFETY: `set` is initialised and the old mask is not asked for.
         let result =
             unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
@@ -41,6 +33,28 @@ impl BlockedSignals {
         let result = unsafe { libc::sigwait(&raw const self.0, &raw mut signal) };
         if result == 0 { Ok(signal) } else { Err(io::Error::from_raw_os_error(result)) }
     }
+}
+
+/// These signals and no others.
+pub(crate) fn set_of(signals: impl Iterator<Item = i32>) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set it is given.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: initialised by sigemptyset just above.
+    let mut set = unsafe { set.assume_init() };
+    for signal in signals {
+        // SAFETY: `set` is initialised; an invalid number is reported, not undefined.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
+}
+
+/// Makes `set` the signals this thread blocks, and returns those it did.
+pub(crate) fn replace_mask(set: &libc::sigset_t) -> libc::sigset_t {
+    let mut old = set_of(std::iter::empty());
+    // SAFETY: both sets are initialised.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, &raw mut old) };
+    old
 }
 
 /// Sends `signal` to this process; [`BlockedSignals::wait`] then returns it.

@@ -1,0 +1,134 @@
+//! How is init started in isolation?
+//!
+//! A runtime answers one request: start init with this workspace, these limits and this network,
+//! and hand back the socket to it. What runs inside, and on whose behalf, is not known here; nor
+//! are policies, layers or storage.
+//!
+//! Start with [`Runtime`], then [`bwrap`]. [`cgroup`] is where limits are made and processes are
+//! counted and killed; [`stage`] prepares what the inside sees beside the workspace.
+
+pub mod bwrap;
+pub mod cgroup;
+pub mod etc;
+pub mod limits;
+pub mod probe;
+pub mod stage;
+pub mod users;
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use ringfence_sys::spawn::Child;
+use serde::{Deserialize, Serialize};
+
+use cgroup::SandboxGroup;
+pub use limits::Limits;
+use stage::Stage;
+
+/// What the inside can reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Its own loopback and nothing else.
+    #[default]
+    None,
+    /// Whatever the host reaches.
+    Host,
+}
+
+/// Everything a runtime needs to start init. All paths are host paths in the mount namespace of
+/// the caller, which must be private (see `ringfence_sys::namespaces::enter_private_mounts`).
+#[derive(Debug)]
+pub struct Start {
+    pub id: String,
+    /// The guarded workspace, already mounted; seen inside at `/workspace`.
+    pub workspace: PathBuf,
+    /// Directories that live as long as the sandbox, seen as the user's home and as `/tmp`.
+    pub home: PathBuf,
+    pub tmp: PathBuf,
+    /// The static program that becomes PID 1. It is called with the one argument `init`.
+    pub init: PathBuf,
+    /// Further host paths shown read-only at the same place.
+    pub read_only: Vec<PathBuf>,
+    pub network: Network,
+    /// The host user and group to be outside. `None`: the caller's own.
+    pub user: Option<(u32, u32)>,
+    /// A directory to put what init will see together in. It is covered with a private filesystem,
+    /// so it stays empty for everybody else, and what was in it is hidden from the caller. With a
+    /// `user`, that user must be able to walk to it: [`stage::PLACE`] is meant for that.
+    pub stage: PathBuf,
+}
+
+/// Init, started and isolated.
+#[derive(Debug)]
+pub struct Started {
+    /// The outermost process; when it ends everything inside has ended.
+    pub child: Child,
+    /// The socket to init: descriptor 3 there.
+    pub socket: OwnedFd,
+    /// What bwrap and then init said on standard error, as a file in memory: read it with
+    /// [`complaint`](Self::complaint).
+    pub stderr: OwnedFd,
+    /// Init, as the host numbers it.
+    pub init_pid: i32,
+    stage: Stage,
+}
+
+impl Started {
+    /// What was said on standard error so far, at most its first few KiB.
+    pub fn complaint(&self) -> String {
+        bwrap::complaint(&self.stderr)
+    }
+
+    /// To be called when init has said hello: it has everything it needs from the stage, whose binds
+    /// would keep the workspace busy when it is to be unmounted.
+    pub fn settled(&self) {
+        self.stage.take_down();
+    }
+
+    /// Why init never said hello. For a caller whose socket ended before that.
+    pub fn failure(&self) -> RuntimeError {
+        bwrap::failure(&self.complaint())
+    }
+}
+
+/// A way of making isolation.
+pub trait Runtime: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// Starts init. The calling thread must live as long as the sandbox: what it starts ends with
+    /// it.
+    fn start(&self, start: &Start, group: &SandboxGroup) -> Result<Started, RuntimeError>;
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    #[error("{program} is not installed")]
+    Missing { program: &'static str, hint: String },
+    #[error("cannot {step}: {source}")]
+    Io { step: String, source: std::io::Error },
+    #[error("{message}")]
+    Unsupported { message: String, hint: String },
+    #[error("{limit} cannot be limited here: {reason}")]
+    Unenforceable { limit: &'static str, reason: String, hint: String },
+    /// What was asked for cannot be, whatever the host.
+    #[error("{message}")]
+    Refused { message: String, hint: String },
+}
+
+impl RuntimeError {
+    pub(crate) fn io(step: impl Into<String>, source: impl Into<std::io::Error>) -> Self {
+        Self::Io { step: step.into(), source: source.into() }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Io { .. } => None,
+            Self::Missing { hint, .. }
+            | Self::Unsupported { hint, .. }
+            | Self::Unenforceable { hint, .. }
+            | Self::Refused { hint, .. } => Some(hint),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The life of one sandbox: mount, launch, run commands, keep the journal, end.
+//!
+//! A warden is a process of its own. It owns one sandbox's filesystem, cgroup, runtime child and
+//! journal, and is asked through a socket by whoever may; it knows nothing of storage, accounts or
+//! networks.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`life`] | from a description to a sandbox that runs, and to nothing left of it |
+//! | `serve` | calls on the socket, one thread each |
+//! | `sandbox` | what everything that runs shares |
+//! | `exec`, `session`, `processes`, `terminals` | the four ways of running something |
+//! | `pump` | bytes between a command and its caller, with deadlines |
+//! | `inside` | the link to init |
+//! | `tree` | all processes of a command together |
+//! | `origins`, `ledger` | whose access was that, and what was a command refused |
+//! | [`journal`] | the audit record |
+
+pub mod config;
+mod environment;
+mod exec;
+mod inside;
+pub mod journal;
+mod ledger;
+pub mod life;
+mod origins;
+mod processes;
+mod pump;
+mod ring;
+mod sandbox;
+mod serve;
+mod session;
+mod terminals;
+mod tree;
+
+pub use config::Config;

@@ -1,0 +1,419 @@
+//! From a description to a sandbox that runs, and to nothing left of it.
+//!
+//! The order matters. Namespaces come before threads. Everything that can be refused is refused
+//! before something runs. At the end, what runs goes first, then what it ran on.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use ringfence_fs::MountError;
+use ringfence_fs::events;
+use ringfence_fs::guard::Owner;
+use ringfence_fs::layers::mask::MaskOptions;
+use ringfence_fs::mount::{MountOptions, mount};
+use ringfence_link::VERSION;
+use ringfence_link::warden::{Failure, Info};
+use ringfence_policy::{Policy, Rule};
+use ringfence_runtime::bwrap::Bwrap;
+use ringfence_runtime::cgroup::SandboxGroup;
+use ringfence_runtime::users::{HostUser, Users};
+use ringfence_runtime::{Network, Runtime, RuntimeError, Start, Started};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::config::Config;
+use crate::environment::invalid;
+use crate::inside::Inside;
+use crate::journal::event::{Limits, PolicyChanged, PolicyInForce, SandboxEnded, SandboxStarted};
+use crate::journal::{Event, Journal, JournalError, Options};
+use crate::ledger::Ledger;
+use crate::origins::Origins;
+use crate::sandbox::{Sandbox, internal};
+
+/// Unread access events; beyond that they are counted as lost.
+const EVENTS: usize = 64 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{0}")]
+    Policy(#[from] ringfence_policy::CompileError),
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("another warden owns this sandbox")]
+    Owned,
+    #[error("cannot {step}: {source}")]
+    Io { step: &'static str, source: io::Error },
+}
+
+impl StartError {
+    fn io(step: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { step, source }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Runtime(error) => error.hint().map(str::to_owned),
+            _ => None,
+        }
+    }
+}
+
+/// A sandbox that runs. Dropping it without [`Warden::run`] ends it.
+pub struct Warden {
+    sandbox: Arc<Sandbox>,
+    outermost: Started,
+    stop: Receiver<String>,
+    _user: Option<HostUser>,
+    _lock: File,
+}
+
+impl std::fmt::Debug for Warden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Warden").field("id", &self.sandbox.config.id).finish_non_exhaustive()
+    }
+}
+
+impl Warden {
+    /// Starts the sandbox. Must be called by the main thread before there are others, which must
+    /// then call [`Warden::run`]: what is started ends with the thread that started it.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        let policy = Arc::new(Policy::compile(config.rules.clone())?);
+        let lock = own(&config.dir)?;
+        ringfence_sys::namespaces::enter_private_mounts()
+            .map_err(StartError::io("enter namespaces of its own"))?;
+        rustix::process::umask(rustix::fs::Mode::empty());
+        let user = allot_user(&config)?;
+        let ids = user.as_ref().map(HostUser::ids);
+        let group = SandboxGroup::create(&config.id, &config.limits, ids)?;
+        let places = Places::make(&config.dir, ids).map_err(StartError::io("make directories"))?;
+        let origins = Arc::new(Origins::default());
+        let (sink, events) = events::channel(EVENTS);
+        let resolver = origins.clone();
+        let sink = sink.with_origins(Arc::new(move |pid| resolver.command_of(pid)));
+        let (stopper, stop) = channel();
+        let lost = stopper.clone();
+        let mounted =
+            mount(&mount_options(&config, &places, ids), policy, sink.clone(), move || {
+                let _ = lost.send("the workspace was unmounted".into());
+            })?;
+        let outermost = launch(&config, &places, ids, &group)?;
+        let inside = greet(&outermost)?;
+        let journal = Arc::new(open_journal(&config)?);
+        let ledger = Arc::new(Ledger::default());
+        let (reader, record) = (ledger.clone(), journal.clone());
+        std::thread::Builder::new()
+            .name("events".into())
+            .spawn(move || reader.follow(&events, &record))
+            .map_err(StartError::io("start a thread"))?;
+        let info = describe(&config, ids, &inside, &group, outermost.init_pid);
+        let sandbox = Arc::new(Sandbox {
+            info,
+            inside,
+            group,
+            origins,
+            ledger,
+            sink,
+            journal,
+            mounted: Mutex::new(mounted),
+            user: ids,
+            sessions: Default::default(),
+            processes: Default::default(),
+            terminals: Default::default(),
+            running: Mutex::default(),
+            next: AtomicU64::new(1),
+            stop: stopper,
+            config,
+        });
+        sandbox.record_start();
+        let warden = Self { sandbox, outermost, stop, _user: user, _lock: lock };
+        warden.listen()?;
+        Ok(warden)
+    }
+
+    fn listen(&self) -> Result<(), StartError> {
+        let path = self.sandbox.config.socket();
+        let _ = std::fs::remove_file(&path);
+        let listener = bind(&path).map_err(StartError::io("listen"))?;
+        let sandbox = self.sandbox.clone();
+        let accept = move || crate::serve::accept(&sandbox, &listener);
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.into()).spawn(run).map(drop)
+        };
+        spawn("accept", Box::new(accept)).map_err(StartError::io("start a thread"))?;
+        let (stop, end) = (self.sandbox.stop.clone(), self.outermost.child.pidfd.try_clone());
+        let end = end.map_err(StartError::io("watch the sandbox"))?;
+        let watch = move || watch_the_inside(&end, &stop);
+        spawn("watch", Box::new(watch)).map_err(StartError::io("start a thread"))?;
+        if self.sandbox.config.ends_with_caller {
+            let stop = self.sandbox.stop.clone();
+            let watch = move || watch_the_caller(&stop);
+            spawn("caller", Box::new(watch)).map_err(StartError::io("start a thread"))?;
+        }
+        Ok(())
+    }
+
+    /// Serves until asked to stop or until the inside ends, then takes everything down. Returns
+    /// why it ended.
+    pub fn run(self) -> String {
+        let reason = self.stop.recv().unwrap_or_else(|_| "nobody is left to ask".into());
+        self.end(&reason);
+        reason
+    }
+
+    /// Asks the warden to end as if a caller had.
+    pub fn stopper(&self) -> Sender<String> {
+        self.sandbox.stop.clone()
+    }
+
+    fn end(&self, reason: &str) {
+        let sandbox = &self.sandbox;
+        sandbox.inside.hang_up();
+        let ended = crate::pump::readable(&self.outermost.child, Duration::from_secs(1));
+        if !ended {
+            let _ = sandbox.group.kill_all();
+            let signal = rustix::process::Signal::KILL;
+            let _ = rustix::process::pidfd_send_signal(&self.outermost.child.pidfd, signal);
+            crate::pump::readable(&self.outermost.child, Duration::from_secs(5));
+        }
+        let _ = rustix::process::waitpid(
+            Some(self.outermost.child.pid),
+            rustix::process::WaitOptions::NOHANG,
+        );
+        let removed = sandbox.group.remove();
+        let unmounted = sandbox.mounted.lock().unmount();
+        let clean = removed.is_ok() && unmounted.is_ok();
+        sandbox.record(Event::SandboxEnded(SandboxEnded { reason: reason.into(), clean }));
+        let _ = sandbox.journal.close();
+        let _ = std::fs::remove_file(sandbox.config.socket());
+        remove_scratch(&sandbox.config.dir);
+    }
+}
+
+/// The parts of a sandbox's directory that go with it. (The journal stays; the layer is the
+/// owner's.)
+pub fn remove_scratch(dir: &Path) {
+    for name in ["home", "tmp", "stage"] {
+        let _ = std::fs::remove_dir_all(dir.join(name));
+    }
+    let _ = std::fs::remove_dir(dir.join("workspace"));
+    let _ = std::fs::remove_file(dir.join("warden.sock"));
+}
+
+/// Whether a warden owns this directory now.
+pub fn is_owned(dir: &Path) -> bool {
+    let Ok(file) = File::open(dir.join("lock")) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+}
+
+fn own(dir: &Path) -> Result<File, StartError> {
+    let path = dir.join("lock");
+    let lock = File::options().create(true).append(true).open(&path);
+    let lock = lock.map_err(StartError::io("make the lock file"))?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| StartError::Owned)?;
+    Ok(lock)
+}
+
+fn allot_user(config: &Config) -> Result<Option<HostUser>, StartError> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let users = Users::new(ringfence_runtime::users::DEFAULT_RANGE, &config.users);
+    Ok(Some(users.allocate()?))
+}
+
+/// Where things of the sandbox are on the host.
+struct Places {
+    workspace: PathBuf,
+    home: PathBuf,
+    tmp: PathBuf,
+    stage: PathBuf,
+}
+
+impl Places {
+    fn make(dir: &Path, user: Option<(u32, u32)>) -> io::Result<Self> {
+        let make = |name: &str, mode: u32, owned: bool| {
+            let path = dir.join(name);
+            match std::fs::DirBuilder::new().mode(mode).create(&path) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                _ => std::fs::set_permissions(&path, PermissionsExt::from_mode(mode))?,
+            }
+            if let Some((uid, gid)) = user.filter(|_| owned) {
+                std::os::unix::fs::chown(&path, Some(uid), Some(gid))?;
+            }
+            Ok(path)
+        };
+        Ok(Self {
+            workspace: make("workspace", 0o755, false)?,
+            home: make("home", 0o700, true)?,
+            tmp: make("tmp", 0o1777, true)?,
+            stage: make("stage", 0o700, false)?,
+        })
+    }
+}
+
+fn mount_options(config: &Config, places: &Places, ids: Option<(u32, u32)>) -> MountOptions {
+    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (uid, gid) = ids.unwrap_or(own);
+    MountOptions {
+        base: config.base.clone(),
+        base_in_place: true,
+        layer: config.layer.clone(),
+        mountpoint: places.workspace.clone(),
+        mask: MaskOptions { patterns: config.mask.clone(), files: config.ignore_files.clone() },
+        owner: Owner { uid, gid },
+        passthrough: true,
+    }
+}
+
+fn launch(
+    config: &Config,
+    places: &Places,
+    user: Option<(u32, u32)>,
+    group: &SandboxGroup,
+) -> Result<Started, StartError> {
+    let init = std::env::current_exe().map_err(StartError::io("find this program"))?;
+    let stage = match user {
+        Some(_) => PathBuf::from(ringfence_runtime::stage::PLACE),
+        None => places.stage.clone(),
+    };
+    let start = Start {
+        id: config.id.clone(),
+        workspace: places.workspace.clone(),
+        home: places.home.clone(),
+        tmp: places.tmp.clone(),
+        init,
+        read_only: config.read_only.clone(),
+        network: config.network,
+        user,
+        stage,
+    };
+    Ok(Bwrap::default().start(&start, group)?)
+}
+
+/// Takes init's first message; what bwrap complained about is the better reason if there is none.
+fn greet(outermost: &Started) -> Result<Arc<Inside>, StartError> {
+    let socket = outermost.socket.try_clone().map_err(StartError::io("reach the inside"))?;
+    Inside::greet(socket).map_err(|_| outermost.failure().into())
+}
+
+fn open_journal(config: &Config) -> Result<Journal, JournalError> {
+    match Journal::create(&config.dir, &config.id, Options::default()) {
+        Err(JournalError::Exists { .. }) => {
+            Journal::reopen(&config.dir, &config.id, Options::default())
+        }
+        other => other,
+    }
+}
+
+fn describe(
+    config: &Config,
+    ids: Option<(u32, u32)>,
+    inside: &Inside,
+    group: &SandboxGroup,
+    init_pid: i32,
+) -> Info {
+    let confinement = inside.confinement();
+    let tracked = group.attach().cgroup.is_some();
+    Info {
+        id: config.id.clone(),
+        version: VERSION,
+        runtime: "bwrap".into(),
+        uid: ids.map_or_else(|| rustix::process::geteuid().as_raw(), |(uid, _)| uid),
+        network: network_name(config.network).into(),
+        seccomp: confinement.seccomp,
+        landlock: confinement.landlock,
+        memory: config.limits.memory,
+        cpu_quota: config.limits.cpu_quota,
+        cpu_shares: config.limits.cpu_shares,
+        pids: config.limits.pids,
+        tracking: if tracked { "cgroup" } else { "best effort" }.into(),
+        warden_pid: std::process::id() as i32,
+        init_pid,
+    }
+}
+
+fn network_name(network: Network) -> &'static str {
+    match network {
+        Network::None => "none",
+        Network::Host => "host",
+    }
+}
+
+/// The path of a socket is bounded at about a hundred bytes; seen from its directory it is short.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+            use std::os::fd::AsRawFd;
+            let dir = File::open(path.parent().unwrap_or(path))?;
+            let name = path.file_name().unwrap_or_default();
+            let short = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
+            UnixListener::bind(short)
+        }
+        other => other,
+    }
+}
+
+/// The end of the outermost process is the end of everything inside.
+fn watch_the_inside(outermost: &std::os::fd::OwnedFd, stop: &Sender<String>) {
+    while !crate::pump::readable(outermost, Duration::from_secs(3600)) {}
+    let _ = stop.send("what runs inside has ended".into());
+}
+
+fn watch_the_caller(stop: &Sender<String>) {
+    let mut rest = Vec::new();
+    let _ = io::stdin().read_to_end(&mut rest);
+    let _ = stop.send("whoever started it has gone".into());
+}
+
+impl Sandbox {
+    fn record_start(&self) {
+        let info = &self.info;
+        let mut confinement = vec![format!("tracking {}", info.tracking)];
+        confinement.extend(info.seccomp.then(|| "seccomp".into()));
+        confinement.extend((info.landlock > 0).then(|| format!("landlock {}", info.landlock)));
+        self.record(Event::SandboxStarted(SandboxStarted {
+            runtime: info.runtime.clone(),
+            uid: info.uid,
+            limits: Limits {
+                memory_bytes: info.memory,
+                cpu_quota_us: info.cpu_quota,
+                cpu_shares: info.cpu_shares,
+                pids: info.pids,
+                wall_time_us: None,
+            },
+            network: info.network.clone(),
+            policy: PolicyInForce::of(&self.config.rules),
+            confinement,
+        }));
+    }
+
+    /// Puts other rules in force, for new opens at once.
+    pub(crate) fn set_policy(&self, rules: &str) -> Result<(), Failure> {
+        let rules: Vec<Rule> = serde_json::from_str(rules).map_err(|e| invalid(e.to_string()))?;
+        let policy = PolicyInForce::of(&rules);
+        let compiled = Policy::compile(rules).map_err(|e| invalid(e.to_string()))?;
+        self.mounted.lock().set_policy(Arc::new(compiled)).map_err(internal)?;
+        self.record(Event::PolicyChanged(PolicyChanged { policy, by: None }));
+        Ok(())
+    }
+
+    /// Asks the main thread to end everything, and waits until nothing runs inside.
+    pub(crate) fn stop_and_wait(&self, reason: &str) {
+        let _ = self.stop.send(reason.into());
+        while !self.inside.is_gone() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}

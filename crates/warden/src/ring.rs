@@ -1,0 +1,1 @@
+//! The last bytes of a stream, numbered from its beginning.

@@ -1,0 +1,73 @@
+//! Calls on the warden's socket, each on a thread of its own.
+
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+
+use ringfence_link::VERSION;
+use ringfence_link::channel::{Channel, TRUSTED_LIMIT};
+use ringfence_link::warden::{Call, Code, Failure, Reply, Request};
+
+use crate::sandbox::{Sandbox, failure};
+
+/// Takes calls until the process ends.
+pub(crate) fn accept(sandbox: &Arc<Sandbox>, listener: &UnixListener) {
+    for connection in listener.incoming() {
+        let Ok(connection) = connection else {
+            // Out of descriptors for the moment: others have to end first.
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            continue;
+        };
+        let sandbox = sandbox.clone();
+        let call = move || answer(&sandbox, connection);
+        let _ = std::thread::Builder::new().name("call".into()).stack_size(512 * 1024).spawn(call);
+    }
+}
+
+fn answer(sandbox: &Arc<Sandbox>, connection: UnixStream) {
+    let caller = Channel::new(connection, TRUSTED_LIMIT);
+    let Ok((call, _)) = caller.receive::<Call>() else { return };
+    let reply = match call.version {
+        VERSION => handle(sandbox, &caller, call.request),
+        other => Err(failure(
+            Code::Unsupported,
+            format!("this sandbox speaks version {VERSION}, the caller {other}"),
+        )),
+    };
+    // A caller that has hung up needs no answer.
+    match reply {
+        Ok(Some(reply)) => drop(caller.send(&reply, &[])),
+        Ok(None) => {}
+        Err(error) => drop(caller.send(&Reply::Error(error), &[])),
+    }
+}
+
+/// The last reply of the call; none if it was sent already.
+fn handle(
+    sandbox: &Arc<Sandbox>,
+    caller: &Channel,
+    request: Request,
+) -> Result<Option<Reply>, Failure> {
+    let reply = match request {
+        Request::Info => Reply::Info(Box::new(sandbox.info.clone())),
+        Request::Exec(exec) => Reply::Done(Box::new(sandbox.exec(caller, &exec)?)),
+        Request::Signal { command, signal } => {
+            sandbox.signal_command(&command, signal)?;
+            Reply::Ok
+        }
+        Request::SetPolicy { rules } => {
+            sandbox.set_policy(&rules)?;
+            Reply::Ok
+        }
+        Request::Connect { port } => {
+            let socket = sandbox.inside.connect(port).map_err(crate::sandbox::internal)?;
+            let _ = caller.send(&Reply::Connected, &[std::os::fd::AsFd::as_fd(&socket)]);
+            return Ok(None);
+        }
+        Request::Stop => {
+            sandbox.stop_and_wait("asked to");
+            Reply::Ok
+        }
+        _ => return Err(failure(Code::Unsupported, "not possible yet")),
+    };
+    Ok(Some(reply))
+}

@@ -1,0 +1,4 @@
+//! Shells that live on.
+
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {}
