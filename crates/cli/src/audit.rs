@@ -199,11 +199,12 @@ fn sentence(result: &Result<Verified, VerifyError>) -> String {
         Ok(verified) => verified,
         Err(e) => return format!("broken at {e}"),
     };
-    let entries = verified.head.seq;
+    let seq = verified.head.seq;
+    let entries = if seq == 1 { "1 entry".into() } else { format!("{seq} entries") };
     match verified.ending {
-        Ending::InOrder => format!("intact, {entries} entries, closed in order"),
-        Ending::BeingWritten => format!("intact, {entries} entries so far, being written"),
-        Ending::NotClosed { .. } => format!("intact, ends at entry {entries}, not closed in order"),
+        Ending::InOrder => format!("intact, {entries}, closed in order"),
+        Ending::BeingWritten => format!("intact, {entries} so far, being written"),
+        Ending::NotClosed { .. } => format!("intact, ends at entry {seq}, not closed in order"),
     }
 }
 

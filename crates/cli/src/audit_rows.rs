@@ -200,7 +200,7 @@ fn rules(policy: &PolicyInForce) -> String {
 }
 
 fn bill(ended: &CommandEnded) -> String {
-    let mut bill = format!("{}", seconds(ended.duration_us));
+    let mut bill = seconds(ended.duration_us);
     if let Some(cpu) = ended.cpu_us {
         bill += &format!(", cpu {}", seconds(cpu));
     }

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 /// A finding that answers the question with "no".
 pub(crate) const NO: u8 = 1;
+/// `run` could not start the command, as opposed to any code of the command itself.
+pub(crate) const NOT_RUN: u8 = 125;
 const BAD_INPUT: u8 = 2;
 const BROKEN: u8 = 3;
 
@@ -28,6 +30,12 @@ impl Failure {
 
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Ends with this code instead of the usual one.
+    pub(crate) fn with_code(mut self, code: u8) -> Self {
+        self.code = code;
         self
     }
 

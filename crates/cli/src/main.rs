@@ -5,7 +5,9 @@
 
 mod audit;
 mod audit_rows;
+mod doctor;
 mod failure;
+mod launch;
 mod layer;
 mod layer_apply;
 mod layer_changes;
@@ -16,16 +18,23 @@ mod policy;
 mod policy_args;
 mod policy_check;
 mod policy_tree;
+mod run;
+mod run_end;
+mod sandbox_args;
+mod shell;
 mod state;
 mod warden;
 
 use clap::{Parser, Subcommand};
 
+use crate::failure::NOT_RUN;
+
 /// Run untrusted commands on real code: what the policy hides does not exist for them, what they
 /// change lands in a layer of its own.
 ///
 /// Exit codes: 0 success; 1 the answer is "no" (a conflict, a finding of `policy check`);
-/// 2 bad input or nothing could be done; 3 a failure while running.
+/// 2 bad input or nothing could be done; 3 a failure while running. `run` ends with the code of the
+/// command it ran, or with 125 if there was none.
 #[derive(Debug, Parser)]
 #[command(name = "ringfence", version, arg_required_else_help = true)]
 struct Cli {
@@ -35,11 +44,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::RunArgs),
+    Shell(shell::ShellArgs),
     /// Mount a directory as a guarded workspace, in the foreground
     Mount(mount::MountArgs),
     Layer(layer::LayerArgs),
     Policy(policy::PolicyCommandArgs),
     Audit(audit::AuditArgs),
+    Doctor(doctor::DoctorArgs),
     #[command(hide = true)]
     Warden(warden::WardenArgs),
 }
@@ -49,16 +61,30 @@ fn main() -> std::process::ExitCode {
         return code;
     }
     ringfence_sys::memory::keep_large_blocks_mapped();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit_with_usage(&error));
     let result = match cli.command {
+        Command::Run(args) => run::run(&args).map_err(|failure| failure.with_code(NOT_RUN)),
+        Command::Shell(args) => shell::run(&args),
         Command::Mount(args) => mount::run(args),
         Command::Layer(args) => layer::run(args),
         Command::Policy(args) => policy::run(args),
         Command::Audit(args) => audit::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Warden(args) => warden::run(&args),
     };
     match result {
         Ok(code) => code,
         Err(failure) => failure.report(),
+    }
+}
+
+/// Prints the help or the mistake and ends. For `run` a mistake has the code that no command has.
+fn exit_with_usage(error: &clap::Error) -> ! {
+    let _ = error.print();
+    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    match (error.exit_code(), is_run) {
+        (0, _) => std::process::exit(0),
+        (_, true) => std::process::exit(NOT_RUN.into()),
+        (code, false) => std::process::exit(code),
     }
 }

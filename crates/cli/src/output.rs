@@ -46,10 +46,18 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
-    /// For standard output; <https://no-color.org> is respected.
+    /// <https://no-color.org> is respected.
     pub(crate) fn for_stdout() -> Self {
+        Self::if_seen(io::stdout().is_terminal())
+    }
+
+    pub(crate) fn for_stderr() -> Self {
+        Self::if_seen(io::stderr().is_terminal())
+    }
+
+    fn if_seen(seen: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { on: wanted && io::stdout().is_terminal() }
+        Self { on: wanted && seen }
     }
 
     pub(crate) fn text(self, colour: Colour, text: &str) -> String {

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &WardenArgs) -> Result<ExitCode, Failure> {
     match Warden::start(config) {
         Ok(warden) => {
             say(&Greeting::Ready { socket });
-            eprintln!("ended: {}", warden.run());
+            warden.run();
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {

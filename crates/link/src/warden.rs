@@ -331,6 +331,8 @@ pub struct Denied {
     pub needed: String,
     pub level: String,
     pub rule: Option<String>,
+    /// That of the rule.
+    pub priority: Option<i32>,
     pub count: u64,
 }
 

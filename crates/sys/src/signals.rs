@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-pub use libc::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+pub use libc::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGWINCH};
 
 /// A set of signals blocked for the whole process, received one at a time with [`wait`](Self::wait).
 #[derive(Clone, Copy)]

@@ -111,6 +111,7 @@ impl Account {
                 needed: event.needed.as_str().into(),
                 level: event.level.as_str().into(),
                 rule: event.rule.as_ref().map(|rule| rule.pattern.clone()),
+                priority: event.rule.as_ref().map(|rule| rule.priority),
                 count: 1,
             });
         } else {

@@ -305,7 +305,9 @@ fn launch(
 /// Takes init's first message; what bwrap complained about is the better reason if there is none.
 fn greet(outermost: &Started) -> Result<Arc<Inside>, StartError> {
     let socket = outermost.socket.try_clone().map_err(StartError::io("reach the inside"))?;
-    Inside::greet(socket).map_err(|_| outermost.failure().into())
+    let inside = Inside::greet(socket).map_err(|_| outermost.failure())?;
+    outermost.settled();
+    Ok(inside)
 }
 
 fn open_journal(config: &Config) -> Result<Journal, JournalError> {

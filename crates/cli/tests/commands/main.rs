@@ -6,5 +6,6 @@
 #[path = "../workspace/support.rs"]
 mod support;
 
+mod audit;
 mod layer;
 mod policy;
