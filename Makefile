@@ -2,14 +2,15 @@
 # Both install what is missing (Debian packages, as root or through sudo).
 
 CARGO ?= cargo
-RELEASE := target/release/ringfence
+HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+RELEASE := target/$(HOST)/release/ringfence
 
 .PHONY: help demo test lint build bench bench-quick
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-demo: ## Build, mount an example project under agent-safe and show what happens
+demo: ## Build, run commands on an example project in sandboxes and show what happens
 	@sh scripts/install-deps.sh demo
 	$(CARGO) build --release --locked
 	@sh examples/demo.sh $(RELEASE)

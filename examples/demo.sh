@@ -1,39 +1,39 @@
 #!/bin/sh
-# Shows what a guarded workspace is, with real commands on a small project.
+# Shows what Ringfence is for, with real commands on a small project: `demo.sh RINGFENCE`.
 set -eu
 
 ringfence=$(realpath "$1")
 work=$(mktemp -d)
-server=
-
-cleanup() {
-    if [ -n "$server" ]; then
-        kill "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-    fi
-    rm -rf "$work"
-}
-trap cleanup EXIT INT TERM
+trap 'rm -rf "$work"' EXIT INT TERM
+export RINGFENCE_STATE="$work/state"
 
 if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); else bold= plain=; fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
-# Prints a command, runs it in the workspace and goes on whatever it answers.
+# Prints a command that calls ringfence, runs it in the project and goes on whatever it answers.
+# Paths of this run are shown short.
 show() {
-    printf '$ %s\n' "$1"
-    (cd "$work/workspace" && sh -c "$1" 2>&1) || true
+    printf '$ ringfence %s\n' "$1"
+    (cd "$project" && eval "\"$ringfence\" $1" 2>&1) | sed "s#$work/##g" || true
 }
 
 project=$work/project
-mkdir -p "$project/src" "$project/config/secrets" "$work/workspace"
+mkdir -p "$project/src" "$project/config/secrets" "$project/tests"
 cat >"$project/src/app.py" <<'PY'
-import os
+def add(a, b):
+    return a + b
+PY
+cat >"$project/tests/test_app.py" <<'PY'
+import unittest
+from src.app import add
 
-print("hello from", os.path.basename(__file__))
+
+class Adding(unittest.TestCase):
+    def test_numbers(self):
+        self.assertEqual(add(40, 2), 42)
 PY
 printf 'API_KEY=do-not-leak\n' >"$project/.env"
 printf 'db-password\n' >"$project/config/secrets/db.txt"
 printf -- '-----BEGIN PRIVATE KEY-----\n' >"$project/deploy.key"
-printf '# The project\n' >"$project/README.md"
 (
     cd "$project"
     git init -q .
@@ -42,49 +42,33 @@ printf '# The project\n' >"$project/README.md"
 )
 
 say "A project on the host, with secrets in it:"
-(cd "$project" && find . -path './.git/*' ! -name config -prune -o -type f -print | sort)
+(cd "$project" && find . -path './.git/*' -prune -o -type f -print | sort)
 
-say "Mounted under the preset agent-safe:"
-"$ringfence" mount --base "$project" --layer "$work/layer" --preset agent-safe \
-    --events "$work/events" "$work/workspace" >"$work/ready" &
-server=$!
-until [ -s "$work/ready" ]; do
-    kill -0 "$server"
-    sleep 0.05
-done
-cut -d' ' -f1 "$work/ready"
+say "Run its tests in a sandbox (the preset is agent-safe unless another is named):"
+show 'run . -- python3 -m unittest tests/test_app.py'
 
-say "What exists:"
-show 'find . | sort'
-show 'python3 src/app.py'
+say "What exists inside:"
+show "run . -- find . -not -name '*.pyc'"
+show "run . -- sh -c 'id -un; hostname; ls /home; ls /root /etc/shadow; cat /proc/1/environ'"
 
-say "What is denied:"
-show 'cat .env'
-show 'cat config/secrets/db.txt'
-show 'git log'
-show 'echo x >> README.md'
-show 'mkdir config/secrets'
+say "A curious agent:"
+show "run . -- sh -c 'cat .env config/secrets/db.txt; git log; python3 -c \"import urllib.request as u; u.urlopen(\\\"http://example.org\\\", timeout=3)\" 2>&1 | tail -n 1'"
 
-say "What may be written:"
-show 'mkdir -p output && echo "42 tests passed" > output/report.txt && cat output/report.txt'
+say "Changes land in a layer, and are the owner's to decide about:"
+show "run --keep . -- sh -c 'mkdir -p output && echo \"42 tests passed\" > output/report.txt; echo x >> src/app.py'"
+layer=$(echo "$work"/state/sandboxes/*/layer)
+show "layer diff $layer"
+show "layer apply $layer"
+show "run --preset development --apply . -- sh -c 'echo \"# sorted\" >> src/app.py'"
+printf '$ tail -n 1 src/app.py\n'
+tail -n 1 "$project/src/app.py"
 
-kill "$server"
-wait "$server" || true
-server=
+say "Limits end a command, with the reason:"
+show 'run --timeout 300ms . -- sleep 60'
+show "run --memory 64M . -- python3 -c 'bytearray(1 << 30)'"
+show "run --pids 16 . -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do sleep 5 & done'"
 
-say "What changed, as the owner sees it (the project itself is untouched):"
-printf '$ ringfence layer changes LAYER\n'
-"$ringfence" layer changes "$work/layer"
-printf '$ ringfence layer diff LAYER\n'
-"$ringfence" layer diff "$work/layer"
-printf '$ ringfence layer apply LAYER\n'
-"$ringfence" layer apply "$work/layer"
-printf '$ cat project/output/report.txt\n'
-cat "$project/output/report.txt"
-
-say "And why:"
-printf '$ ringfence policy explain --preset agent-safe /.env /output/report.txt /src/app.py\n'
-"$ringfence" policy explain --preset agent-safe /.env /output/report.txt /src/app.py
-
-say "Every denied access is on record:"
-grep '"denied"' "$work/events" | head -n 4
+say "And everything is on a record that cannot be changed unnoticed:"
+show "run --discard . -- sh -c 'cat .env; echo done'"
+show 'audit last'
+show 'audit verify last'

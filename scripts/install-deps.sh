@@ -25,6 +25,7 @@ needs_module() {
 
 for_demo() {
     needs fusermount3 fuse3
+    needs bwrap bubblewrap
     needs cc gcc libc6-dev
     # A compiler can be there without the headers and start files it links with.
     echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || missing="$missing libc6-dev"
@@ -45,6 +46,10 @@ for_test() {
     needs find findutils
     needs perl perl-base
     needs strace strace
+    needs busybox busybox
+    needs dash dash
+    needs bash bash
+    needs setpriv util-linux
     needs setfattr attr
     needs script bsdutils
     needs unshare util-linux

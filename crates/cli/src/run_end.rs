@@ -60,7 +60,7 @@ pub(crate) fn settle(
     let layer = LayerDir::open(&config.layer).map_err(explain)?;
     let found = changes(&layer).map_err(explain)?;
     let paint = Paint::for_stderr();
-    eprint!("{}", remarks(&finished.outcome) + &changed(&found, paint));
+    eprint!("{}", remarks(&finished.outcome, &config.base) + &changed(&found, paint));
     let fate = decide(args, &found);
     let result = carry_out(fate, layer, config);
     if let Some(path) = record {
@@ -170,7 +170,7 @@ fn more(count: usize) -> String {
 }
 
 /// Limits that were met and accesses that were refused.
-fn remarks(outcome: &Outcome) -> String {
+fn remarks(outcome: &Outcome, base: &Path) -> String {
     let mut text = String::new();
     if outcome.timed_out {
         let _ = writeln!(text, "ended: the time was up (--timeout)");
@@ -186,12 +186,12 @@ fn remarks(outcome: &Outcome) -> String {
     }
     let _ = writeln!(text, "refused by the policy:");
     for denied in outcome.denied.iter().take(LINES) {
-        let _ = writeln!(text, "  {}", refusal(denied));
+        let _ = writeln!(text, "  {}", refusal(denied, base));
     }
     text + &more(outcome.denied.len() + outcome.denied_more as usize)
 }
 
-fn refusal(denied: &Denied) -> String {
+fn refusal(denied: &Denied, base: &Path) -> String {
     let Denied { operation, path, needed, level, rule, .. } = denied;
     let because = match rule {
         Some(rule) => format!("rule {level}:{rule}"),
@@ -200,7 +200,11 @@ fn refusal(denied: &Denied) -> String {
     // To see a name is rarely what was wanted of it.
     let needed = if needed == "view" { "read" } else { needed };
     let priority = denied.priority.map_or(0, |priority| priority.saturating_add(1));
-    let allow = quote(&format!("{needed}:{}@{priority}", escape(path)));
+    // A directory is wanted with what is in it.
+    let is_dir =
+        base.join(path.trim_start_matches('/')).symlink_metadata().is_ok_and(|m| m.is_dir());
+    let below = if is_dir { "/**" } else { "" };
+    let allow = quote(&format!("{needed}:{}{below}@{priority}", escape(path)));
     format!("{operation} {path} ({because}); to allow it: --rule {allow}")
 }
 
