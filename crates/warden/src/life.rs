@@ -299,7 +299,8 @@ fn launch(
         user,
         stage,
     };
-    Ok(Bwrap::default().start(&start, group)?)
+    let bwrap = config.bwrap.as_ref().map_or_else(Bwrap::default, Bwrap::at);
+    Ok(bwrap.start(&start, group)?)
 }
 
 /// Takes init's first message; what bwrap complained about is the better reason if there is none.

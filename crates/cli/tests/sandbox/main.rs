@@ -2,4 +2,5 @@
 //! and everything it leaves behind is looked for.
 
 mod exec;
+mod run;
 mod support;

@@ -100,6 +100,7 @@ impl Maker {
             env: vec![],
             read_only: vec![],
             ends_with_caller: true,
+            bwrap: None,
             users: std::env::temp_dir().join("ringfence-test-users"),
         };
         Self { scratch, config }
