@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use ringfence_link::channel::MAX_FDS;
 use ringfence_link::init::ShellFiles;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -14,6 +15,9 @@ const OPEN: Mode = Mode::from_raw_mode(0o755);
 
 /// Makes what is asked for and returns a descriptor for each, in the order of the request.
 pub(crate) fn make(session: u64, spec: &ShellFiles) -> rustix::io::Result<Vec<OwnedFd>> {
+    if spec.files.len() + spec.outgoing.len() + spec.incoming.len() > MAX_FDS {
+        return Err(Errno::INVAL);
+    }
     let path = format!("{ROOT}/{session}");
     for dir in [ROOT, &path] {
         match rustix::fs::mkdir(dir, OPEN) {
@@ -32,6 +36,7 @@ pub(crate) fn make(session: u64, spec: &ShellFiles) -> rustix::io::Result<Vec<Ow
 fn fill(dir: &OwnedFd, spec: &ShellFiles) -> rustix::io::Result<Vec<OwnedFd>> {
     let mut made = Vec::new();
     for (name, content) in &spec.files {
+        make_room(dir, name)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let file = open(dir, name, flags)?;
         let mut rest = &content[..];
@@ -44,16 +49,25 @@ fn fill(dir: &OwnedFd, spec: &ShellFiles) -> rustix::io::Result<Vec<OwnedFd>> {
         made.push(open_fifo(dir, name, OFlags::RDONLY)?);
     }
     for name in &spec.incoming {
-        // Open for reading too, so that it can be opened before a shell reads from it.
+        // Open for reading too, so that it can be opened before a shell reads from it, and a shell
+        // that opens it does not wait.
         made.push(open_fifo(dir, name, OFlags::RDWR)?);
     }
     Ok(made)
 }
 
 fn open_fifo(dir: &OwnedFd, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    check_name(name)?;
+    make_room(dir, name)?;
     rustix::fs::mknodat(dir, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     open(dir, name, flags | OFlags::NONBLOCK)
+}
+
+fn make_room(dir: &OwnedFd, name: &str) -> rustix::io::Result<()> {
+    check_name(name)?;
+    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(e) => Err(e),
+    }
 }
 
 fn open(dir: impl AsFd, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {

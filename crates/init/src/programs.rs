@@ -1,6 +1,8 @@
 //! From a spawn request to what exec wants.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use ringfence_link::init::Spawn;
 
@@ -16,6 +18,17 @@ pub(crate) fn candidates(program: &[u8], env: &[Vec<u8>]) -> Vec<Vec<u8>> {
         dir => [dir, b"/", program].concat(),
     };
     path.split(|byte| *byte == b':').map(in_dir).collect()
+}
+
+/// The file that a program is, links followed.
+pub(crate) fn find(program: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+    let env = [[b"PATH=", path].concat()];
+    let file = |candidate: Vec<u8>| {
+        let file = PathBuf::from(OsString::from_vec(candidate)).canonicalize().ok()?;
+        rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).ok()?;
+        file.is_file().then(|| file.into_os_string().into_vec())
+    };
+    candidates(program, &env).into_iter().find_map(file)
 }
 
 /// The strings of a request; `None` if one holds a NUL.
@@ -44,7 +57,17 @@ fn strings(list: impl IntoIterator<Item = Vec<u8>>) -> Option<Vec<CString>> {
 
 #[cfg(test)]
 mod tests {
-    use super::candidates;
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::{candidates, find};
+
+    #[test]
+    fn a_program_is_the_file_behind_the_links() {
+        let sh = std::fs::canonicalize("/bin/sh").unwrap();
+        assert_eq!(find(b"sh", b"/nonexistent:/bin"), Some(sh.into_os_string().into_vec()));
+        assert_eq!(find(b"/", b""), None);
+        assert_eq!(find(b"no-such-program", b"/bin"), None);
+    }
 
     #[test]
     fn a_name_is_looked_for_in_path_and_a_path_is_taken_as_it_is() {

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::confine::{self, OomScore};
 use crate::programs::Strings;
 use crate::terminal::Terminal;
-use crate::{files, filter, loopback, trees};
+use crate::{files, filter, loopback, programs, trees};
 
 /// Serves the warden at the other end of `socket` until it hangs up.
 pub fn serve(socket: OwnedFd) -> ExitCode {
@@ -99,6 +99,10 @@ impl Init {
                 let socket = loopback::begin(port).map(|socket| vec![socket]);
                 self.answer(id, socket, FromInit::Connected { id })
             }
+            ToInit::FindProgram { id, name, path } => match programs::find(&name, &path) {
+                Some(file) => self.channel.send(&FromInit::Found { id, file }, &[]),
+                None => self.answer(id, Err(Errno::NOENT), FromInit::Made { id }),
+            },
         }
     }
 

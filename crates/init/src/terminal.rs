@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Winsize, tcgetattr, tcsetattr, tcsetwinsize,
+    LocalModes, OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize,
 };
 
 /// Both sides of a terminal.
@@ -27,15 +27,22 @@ impl Terminal {
         Ok(Self { outer, inner })
     }
 
-    /// A terminal for job control only. Reading from it never waits: with nobody to answer, a
-    /// program that asks for a password must see the end of input instead of hanging.
+    /// A terminal for job control only. With nobody to answer, a program that asks for a password
+    /// must see the end of input instead of hanging, whether it reads or polls: so the queue is
+    /// full of end-of-file characters. Who empties it (`TCSAFLUSH`) is reported on the outer side,
+    /// to be filled again from there.
     pub(crate) fn open_silent() -> rustix::io::Result<Self> {
         let terminal = Self::open(24, 80)?;
         let mut modes = tcgetattr(&terminal.inner)?;
-        modes.local_modes &= !(LocalModes::ICANON | LocalModes::ECHO);
-        modes.special_codes[SpecialCodeIndex::VMIN] = 0;
-        modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+        modes.local_modes &= !LocalModes::ECHO;
+        modes.output_modes &= !OutputModes::OPOST;
         tcsetattr(&terminal.inner, OptionalActions::Now, &modes)?;
+        let invalid = |_| rustix::io::Errno::INVAL;
+        ringfence_sys::terminal::report_events(&terminal.outer).map_err(invalid)?;
+        rustix::io::ioctl_fionbio(&terminal.outer, true)?;
+        rustix::io::write(&terminal.outer, &[END_OF_FILE; 64])?;
         Ok(terminal)
     }
 }
+
+const END_OF_FILE: u8 = 4;

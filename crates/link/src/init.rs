@@ -21,6 +21,8 @@ pub enum ToInit {
     RemoveFiles { session: u64 },
     /// Connect to a port on the loopback inside and hand out the socket.
     Connect { id: u64, port: u16 },
+    /// Say which file a program is: `name` as `execvp` would look for it in `path`, links followed.
+    FindProgram { id: u64, name: Vec<u8>, path: Vec<u8> },
 }
 
 /// A program to start.
@@ -46,7 +48,8 @@ pub enum Stdio {
     Given,
     GivenAndScript,
     /// Three descriptors are sent along, and the program gets a controlling terminal that nobody
-    /// reads or writes: job control works, questions asked on it are answered with end of file.
+    /// types on: job control works, questions asked on it are answered with end of file. Its other
+    /// side is sent back with `Started` and tells (`TIOCPKT`) when the answers were thrown away.
     GivenWithSilentTerminal,
     /// A terminal of this size is all three; its other side is sent back with `Started`.
     Terminal {
@@ -55,14 +58,16 @@ pub enum Stdio {
     },
 }
 
-/// The names of the files through which a shell is driven, in `/run/shell/<session>/`.
+/// The names of the files through which a shell is driven, in `/run/shell/<session>/`. One that is
+/// there already is replaced: who has the old one open keeps it. At most eight in one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShellFiles {
     /// Regular files; a descriptor open for writing is sent back for each.
     pub files: Vec<(String, Vec<u8>)>,
     /// FIFOs to read from: a descriptor open for reading is sent back for each.
     pub outgoing: Vec<String>,
-    /// FIFOs to write to: a descriptor open for writing is sent back for each.
+    /// FIFOs to write to: a descriptor open for reading and writing is sent back for each, so that
+    /// neither side has to wait for the other.
     pub incoming: Vec<String>,
 }
 
@@ -83,6 +88,8 @@ pub enum FromInit {
     Connected { id: u64 },
     /// A request other than a spawn could not be carried out.
     Refused { id: u64, errno: i32 },
+    /// The file a program is.
+    Found { id: u64, file: Vec<u8> },
 }
 
 /// What init has done to itself and everything it starts.

@@ -15,3 +15,4 @@ pub mod namespaces;
 pub mod probe;
 pub mod signals;
 pub mod spawn;
+pub mod terminal;

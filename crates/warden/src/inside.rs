@@ -98,6 +98,7 @@ impl Inside {
                 | FromInit::Ended { id, .. }
                 | FromInit::Made { id }
                 | FromInit::Connected { id }
+                | FromInit::Found { id, .. }
                 | FromInit::Refused { id, .. } => *id,
             };
             let mut waiting = self.waiting.lock();
@@ -154,14 +155,27 @@ impl Inside {
         fds.into_iter().next().ok_or_else(|| io::Error::other("init sent no socket"))
     }
 
+    /// The file inside that a program is, links followed.
+    pub fn find_program(&self, name: &[u8], path: &[u8]) -> io::Result<Vec<u8>> {
+        let (name, path) = (name.to_vec(), path.to_vec());
+        match self.ask_for(|id| ToInit::FindProgram { id, name, path })? {
+            (FromInit::Found { file, .. }, _) => Ok(file),
+            _ => Err(io::Error::other("init answered something else")),
+        }
+    }
+
     fn ask(&self, request: impl FnOnce(u64) -> ToInit) -> io::Result<Vec<OwnedFd>> {
+        self.ask_for(request).map(|(_, fds)| fds)
+    }
+
+    fn ask_for(&self, request: impl FnOnce(u64) -> ToInit) -> io::Result<Answer> {
         let (id, answers) = self.register();
         self.tell(&request(id), &[])?;
         let answer = answers.recv_timeout(PATIENCE);
         self.forget(id);
         match answer {
             Ok((FromInit::Refused { errno, .. }, _)) => Err(io::Error::from_raw_os_error(errno)),
-            Ok((_, fds)) => Ok(fds),
+            Ok(answer) => Ok(answer),
             Err(_) => Err(io::Error::other("the sandbox has ended")),
         }
     }

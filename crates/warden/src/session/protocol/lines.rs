@@ -4,47 +4,48 @@ use super::{Directory, ShellKind, Variable, file, quote};
 
 /// A directory for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub(crate) struct Visit {
     /// Where the call runs; relative to the directory of the session if it does not begin at the
     /// root.
-    pub to: Vec<u8>,
+    pub(crate) to: Vec<u8>,
     /// The directory of the session, as answered to [`ask_directory_line`].
-    pub back: Vec<u8>,
+    pub(crate) back: Vec<u8>,
 }
 
 /// What belongs to one call beside its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Call {
+pub(crate) struct Call {
+    pub(crate) sequence: u64,
     /// The status of the command before, which `$?` shows to this one.
-    pub previous: u8,
+    pub(crate) previous: u8,
     /// Set for this call only.
-    pub environment: Vec<Variable>,
+    pub(crate) environment: Vec<Variable>,
     /// Entered for this call only.
-    pub visit: Option<Visit>,
-    /// Whether [`file::STDIN`] holds input for the call; otherwise it reads `/dev/null`.
-    pub stdin: bool,
+    pub(crate) visit: Option<Visit>,
+    /// Whether [`file::STDIN`] brings input for the call; otherwise it reads `/dev/null`.
+    pub(crate) stdin: bool,
 }
 
 /// What to hand over: first every file is written, then every line sent, each in its own write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Handover {
+pub(crate) struct Handover {
     /// Names from [`file`] with their new contents.
-    pub files: Vec<(&'static str, Vec<u8>)>,
-    /// Lines, newline included, none longer than [`MAX_LINE`].
-    pub lines: Vec<Vec<u8>>,
+    pub(crate) files: Vec<(&'static str, Vec<u8>)>,
+    /// Lines, newline included, none longer than [`super::MAX_LINE`].
+    pub(crate) lines: Vec<Vec<u8>>,
 }
 
 /// Sent once, before the first status line: `source` for the shells that lack it, or lack it for a
-/// file of the current directory, and the way to `cwd` for those that start elsewhere.
-#[must_use]
-pub fn setup(kind: ShellKind, directory: &Directory, cwd: &[u8]) -> Handover {
+/// file of the current directory, and the way to `cwd` for those that start elsewhere. The status
+/// says whether it led there.
+pub(crate) fn setup(kind: ShellKind, directory: &Directory, cwd: &[u8]) -> Handover {
     let source: &[&str] = match kind {
         ShellKind::Bash => return Handover::default(),
         ShellKind::Dash => &["source() { ", SOURCE_BODY, " }\n"],
         // There it is a special builtin, which no function can replace but an alias can.
         ShellKind::Busybox => &["_source() { ", SOURCE_BODY, " }; alias source=_source\n"],
     };
-    let leave = format!("{}; \\unset OLDPWD\n", directory.source(file::BACK));
+    let leave = format!("{} && \\unset OLDPWD\n", directory.source(file::BACK));
     Handover {
         files: vec![(file::BACK, change_directory(cwd))],
         lines: vec![source.concat().into_bytes(), leave.into_bytes()],
@@ -56,9 +57,8 @@ const SOURCE_BODY: &str = "case ${1-} in */*) . \"$1\" ;; *) \
 
 /// Makes the shell run the text in [`file::TEXT`]. A [`status_line`] has to follow in a line of
 /// its own: an error in the text throws away the rest of the line it was started from.
-#[must_use]
-pub fn command(directory: &Directory, call: &Call) -> Handover {
-    let plain = call.environment.is_empty() && call.visit.is_none();
+pub(crate) fn command(directory: &Directory, call: &Call) -> Handover {
+    let plain = call.environment.is_empty() && call.visit.is_none() && !call.stdin;
     let mut handover = Handover::default();
     if call.previous != 0 {
         let restore = format!("\\command return {}\n", call.previous).into_bytes();
@@ -91,6 +91,12 @@ fn trigger(directory: &Directory, call: &Call, plain: bool) -> String {
 /// In a file because its length has no bound.
 fn prelude(directory: &Directory, call: &Call) -> Vec<u8> {
     let mut text = Vec::new();
+    if call.stdin {
+        // By now the FIFO is open on the shell's side, so its writer may end it.
+        let (path, sequence) = (&directory.0, call.sequence);
+        let opened = format!("\\command printf '{sequence}<\\n' >{path}/{}\n", file::STATUS);
+        text.extend(opened.bytes());
+    }
     if let Some(visit) = &call.visit {
         text.extend(change_directory(&visit.to).trim_ascii_end());
         text.extend(b" || \\command return 1\n");
@@ -117,10 +123,10 @@ fn change_directory(path: &[u8]) -> Vec<u8> {
     [b"\\command cd -- ", path.as_slice(), b"\n"].concat()
 }
 
-/// Asks for [`Report::Finished`], then for the exported variables in [`file::ANSWER`], then for
-/// [`Report::Idle`]. After a [`Visit`] the shell goes back in between.
-#[must_use]
-pub fn status_line(directory: &Directory, sequence: u64, visited: bool) -> Vec<u8> {
+/// Asks for [`super::report::Report::Finished`], then for the exported variables in
+/// [`file::ANSWER`], then for [`super::report::Report::Idle`]. After a [`Visit`] the shell goes
+/// back in between.
+pub(crate) fn status_line(directory: &Directory, sequence: u64, visited: bool) -> Vec<u8> {
     let path = &directory.0;
     let (status, answer) = (file::STATUS, file::ANSWER);
     let back = match visited {
@@ -135,11 +141,106 @@ pub fn status_line(directory: &Directory, sequence: u64, visited: bool) -> Vec<u
     .into_bytes()
 }
 
-/// Asks an idle shell for its directory in [`file::ANSWER`], then for [`Report::Idle`].
-#[must_use]
-pub fn ask_directory_line(directory: &Directory, sequence: u64) -> Vec<u8> {
+/// Asks an idle shell for its directory in [`file::ANSWER`], then for
+/// [`super::report::Report::Idle`].
+pub(crate) fn ask_directory_line(directory: &Directory, sequence: u64) -> Vec<u8> {
     let (path, status, answer) = (&directory.0, file::STATUS, file::ANSWER);
     format!("\\command pwd >{path}/{answer}; \\command printf '{sequence}.\\n' >{path}/{status}\n")
         .into_bytes()
 }
 
+/// The directory in an answer to [`ask_directory_line`]. Newlines within the name are its own.
+pub(crate) fn parse_directory(answer: &[u8]) -> Option<&[u8]> {
+    answer.strip_suffix(b"\n").filter(|path| path.starts_with(b"/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MAX_LINE;
+    use super::*;
+
+    fn directory() -> Directory {
+        Directory::new("/run/ringfence/1").unwrap()
+    }
+
+    fn lines(handover: &Handover) -> Vec<&str> {
+        handover.lines.iter().map(|line| std::str::from_utf8(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_plain_call_is_an_empty_line_and_a_trigger() {
+        let handover = command(&directory(), &Call::default());
+        assert!(handover.files.is_empty());
+        let expected = "\\command . /run/ringfence/1/c </dev/null \
+            >/run/ringfence/1/o 2>/run/ringfence/1/e\n";
+        assert_eq!(lines(&handover), ["\n", expected]);
+    }
+
+    #[test]
+    fn a_failure_before_is_shown_to_the_next_text() {
+        let call = Call { previous: 7, ..Call::default() };
+        let handover = command(&directory(), &call);
+        assert_eq!(handover.files, [(file::PREVIOUS, b"\\command return 7\n".to_vec())]);
+        let line = lines(&handover)[1];
+        assert!(line.starts_with("\\command . /run/ringfence/1/r || \\command . "), "{line}");
+    }
+
+    #[test]
+    fn input_is_announced_once_it_is_open() {
+        let call = Call { sequence: 5, stdin: true, ..Call::default() };
+        let handover = command(&directory(), &call);
+        let prelude = "\\command printf '5<\\n' >/run/ringfence/1/s\n\
+            \\command . /run/ringfence/1/c\n";
+        assert_eq!(handover.files, [(file::PRELUDE, prelude.as_bytes().to_vec())]);
+        let line = lines(&handover)[1];
+        assert!(line.contains("/l </run/ringfence/1/i >"), "{line}");
+    }
+
+    #[test]
+    fn environment_and_directory_travel_as_data_in_the_prelude() {
+        let call = Call {
+            previous: 1,
+            environment: vec![Variable::new(b"A", b"it's\n").unwrap()],
+            visit: Some(Visit { to: b"sub".to_vec(), back: b"/a\nb".to_vec() }),
+            ..Call::default()
+        };
+        let handover = command(&directory(), &call);
+        let prelude = "\\command cd -- './sub' || \\command return 1\n\
+            \\command . /run/ringfence/1/r || A='it'\\''s\n' \\command . /run/ringfence/1/c\n";
+        assert_eq!(handover.files[1], (file::PRELUDE, prelude.as_bytes().to_vec()));
+        assert_eq!(handover.files[2], (file::BACK, b"\\command cd -- '/a\nb'\n".to_vec()));
+        assert!(lines(&handover)[1].starts_with("OLDPWD= \\command . /run/ringfence/1/l <"));
+    }
+
+    #[test]
+    fn every_line_fits_into_one_packet() {
+        let directory = Directory::new(&format!("/{}", "x".repeat(99))).unwrap();
+        let long = vec![b'y'; 5000];
+        let call = Call {
+            sequence: u64::MAX,
+            previous: 255,
+            environment: vec![Variable::new(b"A", &long).unwrap()],
+            visit: Some(Visit { to: long.clone(), back: long.clone() }),
+            stdin: true,
+        };
+        let plain = Call { previous: 255, ..Call::default() };
+        for kind in [ShellKind::Bash, ShellKind::Dash, ShellKind::Busybox] {
+            let mut all = setup(kind, &directory, &long).lines;
+            all.extend(command(&directory, &call).lines);
+            all.extend(command(&directory, &plain).lines);
+            all.push(status_line(&directory, u64::MAX, true));
+            all.push(ask_directory_line(&directory, u64::MAX));
+            for line in all {
+                assert!(line.len() <= MAX_LINE && line.ends_with(b"\n"));
+                assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn an_answered_directory_keeps_its_newlines() {
+        assert_eq!(parse_directory(b"/a\nb\n\n"), Some(b"/a\nb\n".as_slice()));
+        assert_eq!(parse_directory(b"\n"), None);
+        assert_eq!(parse_directory(b"/cut"), None);
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! A session's shell runs interactive with job control. A command is handed over as data: its text
 //! lies in a file of a private directory, a short trigger line makes the shell source that file
-//! with the call's own input and output, and a second line reports the status through a FIFO. This
-//! module writes those lines and reads the reports. It opens nothing, starts nothing and knows no
+//! with the call's own input and output, and a second line reports the status through a FIFO. These
+//! modules write those lines and read the reports. They open nothing, start nothing and know no
 //! descriptor; the caller owns the files named in [`file`].
 //!
 //! Start with [`ShellKind`], then [`lines`] for what is said and [`report`] for what is heard.
@@ -11,35 +11,42 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+pub(crate) mod exports;
+pub(crate) mod lines;
+pub(crate) mod report;
+
 /// The files of a session's directory. FIFOs are read by the supervisor alone.
-pub mod file {
+pub(crate) mod file {
     /// The text of the command.
-    pub const TEXT: &str = "c";
+    pub(crate) const TEXT: &str = "c";
     /// FIFO: standard output of the command.
-    pub const STDOUT: &str = "o";
+    pub(crate) const STDOUT: &str = "o";
     /// FIFO: standard error of the command.
-    pub const STDERR: &str = "e";
-    /// What the command reads, if the call gave something: a fresh inode for each call.
-    pub const STDIN: &str = "i";
+    pub(crate) const STDERR: &str = "e";
+    /// FIFO: what the command reads, if the call gives something. A fresh one for each call.
+    pub(crate) const STDIN: &str = "i";
     /// FIFO: reports.
-    pub const STATUS: &str = "s";
+    pub(crate) const STATUS: &str = "s";
     /// FIFO: what the shell was asked for, exported variables or its directory.
-    pub const ANSWER: &str = "x";
+    pub(crate) const ANSWER: &str = "x";
     /// Gives `$?` the value it had after the previous command.
-    pub const PREVIOUS: &str = "r";
-    /// What goes before the text when the call has an environment or a directory of its own.
-    pub const PRELUDE: &str = "l";
+    pub(crate) const PREVIOUS: &str = "r";
+    /// What goes before the text when the call has an environment, a directory or input.
+    pub(crate) const PRELUDE: &str = "l";
     /// Goes back to the directory of the session.
-    pub const BACK: &str = "b";
+    pub(crate) const BACK: &str = "b";
+    /// FIFO: the script of a shell that is driven by [`super::Transport::PacketScript`].
+    pub(crate) const SCRIPT: &str = "sh";
 }
 
 /// The longest line, newline included, that reaches every shell whole: busybox reads 1023 bytes
 /// at a time and loses the rest of a packet.
-pub const MAX_LINE: usize = 1023;
+#[cfg(test)]
+pub(crate) const MAX_LINE: usize = 1023;
 
 /// The shells whose behaviour under this protocol is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShellKind {
+pub(crate) enum ShellKind {
     /// GNU bash, never under the name "sh".
     Bash,
     /// The Debian Almquist shell.
@@ -50,7 +57,7 @@ pub enum ShellKind {
 
 /// How trigger lines reach a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub(crate) enum Transport {
     /// An ordinary pipe as standard input: the shell reads byte by byte and never too much.
     StdinPipe,
     /// A FIFO that is the shell's script, in packet mode (`O_DIRECT` by `fcntl`), one line a
@@ -60,12 +67,12 @@ pub enum Transport {
 }
 
 impl ShellKind {
-    /// Tells the kind from the name of the program, for `/bin/sh` that of the file behind the link.
-    #[must_use]
-    pub fn detect(program: &Path) -> Option<Self> {
+    /// Tells the kind from the file of the program, links followed. A file that is really called
+    /// "sh" is taken for one that behaves as dash does.
+    pub(crate) fn detect(program: &Path) -> Option<Self> {
         match program.file_name()?.as_bytes() {
             b"bash" => Some(Self::Bash),
-            b"dash" => Some(Self::Dash),
+            b"dash" | b"sh" => Some(Self::Dash),
             b"ash" => Some(Self::Busybox),
             name if name.starts_with(b"busybox") => Some(Self::Busybox),
             _ => None,
@@ -73,8 +80,7 @@ impl ShellKind {
     }
 
     /// How trigger lines reach this shell.
-    #[must_use]
-    pub fn transport(self) -> Transport {
+    pub(crate) fn transport(self) -> Transport {
         match self {
             Self::Bash => Transport::StdinPipe,
             Self::Dash | Self::Busybox => Transport::PacketScript,
@@ -85,9 +91,8 @@ impl ShellKind {
     ///
     /// Under the name "sh" bash would be in POSIX mode, where a failing `.` ends the shell. The
     /// last argument of the others is the FIFO, by a relative name, so that `$0` and the messages
-    /// say "sh": they start in the session's directory and [`setup`] leads them out of it.
-    #[must_use]
-    pub fn start_argv(self) -> &'static [&'static str] {
+    /// say "sh": they start in the session's directory and [`lines::setup`] leads them out of it.
+    pub(crate) fn start_argv(self) -> &'static [&'static str] {
         const BASH: [&str; 11] = [
             "bash",
             "--norc",
@@ -103,25 +108,28 @@ impl ShellKind {
         ];
         match self {
             Self::Bash => &BASH,
-            Self::Dash | Self::Busybox => &["sh", "-i", "-m", "sh"],
+            Self::Dash | Self::Busybox => &["sh", "-i", "-m", file::SCRIPT],
         }
     }
 }
 
 /// The session's directory as the shell sees it: a name that needs no quoting and keeps every line
-/// within [`MAX_LINE`].
+/// within 1023 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Directory(String);
+pub(crate) struct Directory(String);
 
 impl Directory {
     const MAX: usize = 100;
 
     /// Refuses what is not absolute, too long, or has a character that means something to a shell.
-    #[must_use]
-    pub fn new(path: &str) -> Option<Self> {
+    pub(crate) fn new(path: &str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
         let fits = path.starts_with('/') && path.len() <= Self::MAX && path.bytes().all(plain);
         fits.then(|| Self(path.trim_end_matches('/').to_owned()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
     }
 
     fn source(&self, file: &str) -> String {
@@ -133,29 +141,27 @@ impl Directory {
 
 /// A variable for one call: the name is a name, the value anything but NUL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Variable {
-    name: String,
+pub(crate) struct Variable {
+    name: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Variable {
     /// Refuses a name the shell would not take as an assignment, and a value no process can have.
-    #[must_use]
-    pub fn new(name: &str, value: &[u8]) -> Option<Self> {
+    pub(crate) fn new(name: &[u8], value: &[u8]) -> Option<Self> {
         let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let starts = name.bytes().next().is_some_and(|byte| word(byte) && !byte.is_ascii_digit());
-        let valid = starts && name.bytes().all(word) && !value.contains(&0);
-        valid.then(|| Self { name: name.to_owned(), value: value.to_vec() })
+        let starts = name.first().is_some_and(|byte| word(*byte) && !byte.is_ascii_digit());
+        let valid = starts && name.iter().all(|byte| word(*byte)) && !value.contains(&0);
+        valid.then(|| Self { name: name.to_vec(), value: value.to_vec() })
     }
 
     fn assignment(&self) -> Vec<u8> {
-        [self.name.as_bytes(), b"=", &quote(&self.value), b" "].concat()
+        [&self.name[..], b"=", &quote(&self.value), b" "].concat()
     }
 }
 
 /// One word of a shell, whatever the bytes.
-#[must_use]
-pub fn quote(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn quote(bytes: &[u8]) -> Vec<u8> {
     let mut word = vec![b'\''];
     for &byte in bytes {
         match byte {
@@ -167,3 +173,42 @@ pub fn quote(bytes: &[u8]) -> Vec<u8> {
     word
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_is_known_by_the_name_of_its_program() {
+        let kind = |path: &str| ShellKind::detect(Path::new(path));
+        assert_eq!(kind("/usr/bin/bash"), Some(ShellKind::Bash));
+        assert_eq!(kind("/usr/bin/dash"), Some(ShellKind::Dash));
+        assert_eq!(kind("/bin/busybox.static"), Some(ShellKind::Busybox));
+        assert_eq!(kind("/bin/sh"), Some(ShellKind::Dash));
+        assert_eq!(kind("/bin/cat"), None);
+        assert_eq!(kind("/"), None);
+    }
+
+    #[test]
+    fn quoting_leaves_nothing_special() {
+        assert_eq!(quote(b""), b"''");
+        assert_eq!(quote(b"a'b\n$(x)\\\xff"), b"'a'\\''b\n$(x)\\\xff'");
+    }
+
+    #[test]
+    fn variables_are_checked() {
+        for bad in ["", "1A", "A-B", "A B", "A=", "Ä"] {
+            assert_eq!(Variable::new(bad.as_bytes(), b"x"), None, "{bad}");
+        }
+        assert_eq!(Variable::new(b"A", b"a\0b"), None);
+        assert!(Variable::new(b"_a1", b"").is_some());
+    }
+
+    #[test]
+    fn a_directory_needs_no_quoting() {
+        let long = format!("/{}", "x".repeat(100));
+        for bad in ["", "run", "/a b", "/a'", "/a\n", long.as_str()] {
+            assert_eq!(Directory::new(bad), None, "{bad}");
+        }
+        assert_eq!(Directory::new("/run/x/"), Directory::new("/run/x"));
+    }
+}

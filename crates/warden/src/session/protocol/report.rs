@@ -2,11 +2,13 @@
 
 /// The longest report that means anything: twenty digits of a sequence number, a separator, three
 /// of a status.
-pub const MAX_REPORT: usize = 24;
+pub(crate) const MAX_REPORT: usize = 24;
 
 /// What a shell says about the line it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
+pub(crate) enum Report {
+    /// The input of the command is open on the shell's side.
+    Reading,
     /// The command ended with this status; its output is complete.
     Finished(u8),
     /// The shell waits for the next line, and the answer is complete.
@@ -17,12 +19,13 @@ pub enum Report {
 ///
 /// Every process of the sandbox can write here. A line that is not exactly what the shell would
 /// have written for this sequence number says nothing.
-#[must_use]
-pub fn parse_status(line: &[u8], sequence: u64) -> Option<Report> {
+pub(crate) fn parse_status(line: &[u8], sequence: u64) -> Option<Report> {
     let text = std::str::from_utf8(line).ok().filter(|text| text.len() <= MAX_REPORT)?;
     let rest = text.strip_prefix(&sequence.to_string())?;
-    if rest == "." {
-        return Some(Report::Idle);
+    match rest {
+        "." => return Some(Report::Idle),
+        "<" => return Some(Report::Reading),
+        _ => {}
     }
     let digits = rest.strip_prefix(':')?;
     let status: u8 = digits.parse().ok()?;
@@ -31,14 +34,14 @@ pub fn parse_status(line: &[u8], sequence: u64) -> Option<Report> {
 
 /// Cuts the bytes of the status FIFO into lines and keeps a bounded rest.
 #[derive(Clone, Debug, Default)]
-pub struct StatusReader {
+pub(crate) struct StatusReader {
     rest: Vec<u8>,
     overlong: bool,
 }
 
 impl StatusReader {
     /// The reports about `sequence` that `bytes` completed.
-    pub fn push(&mut self, bytes: &[u8], sequence: u64) -> Vec<Report> {
+    pub(crate) fn push(&mut self, bytes: &[u8], sequence: u64) -> Vec<Report> {
         let mut reports = Vec::new();
         for &byte in bytes {
             match byte {
@@ -57,9 +60,39 @@ impl StatusReader {
     }
 }
 
-/// The directory in an answer to [`ask_directory_line`]. Newlines within the name are its own.
-#[must_use]
-pub fn parse_directory(answer: &[u8]) -> Option<&[u8]> {
-    answer.strip_suffix(b"\n").filter(|path| path.starts_with(b"/"))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
+    #[test]
+    fn only_the_own_sequence_number_counts() {
+        assert_eq!(parse_status(b"12:0", 12), Some(Report::Finished(0)));
+        assert_eq!(parse_status(b"12:255", 12), Some(Report::Finished(255)));
+        assert_eq!(parse_status(b"12.", 12), Some(Report::Idle));
+        assert_eq!(parse_status(b"12<", 12), Some(Report::Reading));
+        for forged in ["11:0", "112:0", "12:256", "12:-1", "12:+1", "12:01", "12:", "12", ""] {
+            assert_eq!(parse_status(forged.as_bytes(), 12), None, "{forged}");
+        }
+        assert_eq!(parse_status(b"12:\xff", 12), None);
+        let longest = format!("{}:255", u64::MAX);
+        assert_eq!(longest.len(), MAX_REPORT);
+        assert_eq!(parse_status(longest.as_bytes(), u64::MAX), Some(Report::Finished(255)));
+    }
+
+    #[test]
+    fn reports_survive_any_cut_and_any_noise() {
+        let noise = [b"x".repeat(10_000), b"\n5:1\n7:3\n\0\n7.\n".to_vec()].concat();
+        let mut reader = StatusReader::default();
+        let one = |byte: &u8| reader.push(&[*byte], 7);
+        let reports: Vec<Report> = noise.iter().flat_map(one).collect();
+        assert_eq!(reports, [Report::Finished(3), Report::Idle]);
+    }
+
+    #[test]
+    fn an_endless_line_is_kept_within_bounds() {
+        let mut reader = StatusReader::default();
+        assert_eq!(reader.push(&[b'7'; 100_000], 7), []);
+        assert!(reader.rest.len() <= MAX_REPORT);
+        assert_eq!(reader.push(b"\n7:0\n", 7), [Report::Finished(0)]);
+    }
+}
