@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Inside {
     sender: Mutex<Channel>,
-    waiting: Mutex<HashMap<u64, Sender<Answer>>>,
+    waiting: Mutex<HashMap<u64, SyncSender<Answer>>>,
     next: AtomicU64,
     gone: AtomicBool,
     confinement: Confinement,
@@ -102,7 +102,7 @@ impl Inside {
                 | FromInit::Refused { id, .. } => *id,
             };
             let mut waiting = self.waiting.lock();
-            let listens = waiting.get(&id).is_some_and(|who| who.send((message, fds)).is_ok());
+            let listens = waiting.get(&id).is_some_and(|who| who.try_send((message, fds)).is_ok());
             if !listens {
                 waiting.remove(&id);
             }
@@ -182,7 +182,8 @@ impl Inside {
 
     fn register(&self) -> (u64, Receiver<Answer>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, receiver) = channel();
+        // One answer, and one more when a program ends; what is said beyond that is dropped.
+        let (sender, receiver) = sync_channel(2);
         if !self.is_gone() {
             self.waiting.lock().insert(id, sender);
         }

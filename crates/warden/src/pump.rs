@@ -166,7 +166,7 @@ impl<'a> Pump<'a> {
     /// Takes one frame from the caller.
     fn listen(&mut self) -> Option<Wake> {
         let Ok(frame) = self.caller.receive_frame() else {
-            self.hung_up = true;
+            (self.hung_up, self.stalled) = (true, false);
             return Some(Wake::HungUp);
         };
         match frame.kind {

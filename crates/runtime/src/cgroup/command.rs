@@ -49,7 +49,13 @@ impl CommandGroup {
     }
 
     /// Makes a process a member. Its children so far stay where they are.
+    ///
+    /// Only a real number will do: 0 means the caller to the kernel, who would then be killed with
+    /// the group.
     pub fn move_in(&self, pid: i32) -> io::Result<()> {
+        if pid <= 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         self.group.write("cgroup.procs", &pid.to_string())
     }
 
