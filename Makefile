@@ -5,7 +5,7 @@ CARGO ?= cargo
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 RELEASE := target/$(HOST)/release/ringfence
 
-.PHONY: help demo test lint build bench bench-quick
+.PHONY: help demo test lint build bench bench-quick bench-driver
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -28,10 +28,13 @@ lint: ## Formatting, clippy, and dependency rules where cargo-deny is installed
 build: ## Build the release binary
 	$(CARGO) build --release --locked
 
-bench: build ## Measure against native and peers (root); report in target/bench
+bench: build bench-driver ## Measure against native and peers (root); report in target/bench
 	@sh scripts/install-deps.sh bench
 	python3 benches/run.py --binary $(RELEASE) --out target/bench
 
-bench-quick: build ## The same on a smaller tree, under two minutes
+bench-quick: build bench-driver ## The same on a smaller tree, under two minutes
 	@sh scripts/install-deps.sh bench
 	python3 benches/run.py --quick --binary $(RELEASE) --out target/bench
+
+bench-driver:
+	$(CARGO) build --release --locked --package ringfence-cli --example bench_driver

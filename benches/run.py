@@ -1,29 +1,41 @@
 #!/usr/bin/env python3
-"""Measures ringfence's filesystem against native ext4, overlayfs, fuse-overlayfs and bindfs.
+"""Measures ringfence against native, overlayfs, fuse-overlayfs, bindfs, bubblewrap and docker.
 
-Reports and never judges: the exit status is 0 whenever it could run, 2 when it could not.
+Three groups: the filesystem, starting and running, memory. Reports and never judges: the exit
+status is 0 whenever it could run, 2 when it could not.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+import document
+import running.measure
+import running.memory
+import running.report
 from fs import disk, figures, machine, measure, processes, projects, report, tree, variants, workloads
 from fs.measure import progress
 from fs.rows import ROW_BY_NAME, with_prerequisites
+from running import docker, driver, tasks
+from running.rows import OUTPUTS
 
 HERE = Path(__file__).resolve().parent
+INSTALL = HERE.parent / "scripts" / "install-deps.sh"
 # Above this load a round trip to a FUSE server costs half or twice of what it costs on an idle machine.
 BUSY = 0.5
-NEEDED = ("gcc", "git", "mkfs.ext4", "tar", "find", "grep")
+NEEDED = ("gcc", "git", "mkfs.ext4", "tar", "find", "grep", "bwrap")
+GROUPS = ("filesystem", "running", "memory")
+# The disk for the second and third group: the tree without the big file.
+RUNNING_DISK = 4 << 30
 
 
 class CannotRun(Exception):
@@ -37,16 +49,33 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
     parser.add_argument("--quick", action="store_true", help="a smaller tree and fewer repetitions, under two minutes")
     parser.add_argument("--repeat", type=int, help="repetitions (default 3, quick 2)")
     parser.add_argument(
-        "--only", nargs="+", metavar="ROW", default=list(ROW_BY_NAME), choices=list(ROW_BY_NAME),
-        help="rows to measure: " + ", ".join(ROW_BY_NAME),
+        "--only", nargs="+", metavar="GROUP_OR_ROW", default=list(GROUPS), choices=[*GROUPS, *ROW_BY_NAME],
+        help=f"groups to measure ({', '.join(GROUPS)}), or rows of the filesystem: {', '.join(ROW_BY_NAME)}",
     )
+    parser.add_argument("--driver", type=Path, help="bench_driver (default: examples/bench_driver beside the binary)")
     parser.add_argument(
         "--variants", type=variant_names, default=list(variants.ALL),
         help="comma-separated; native is always among them: " + ", ".join(variants.ALL),
     )
     options = parser.parse_args(arguments)
     options.repeat = max(1, options.repeat or (2 if options.quick else 3))
+    if options.driver is None and options.binary is not None:
+        options.driver = options.binary.parent / "examples" / "bench_driver"
+    options.selection = select(options.only)
     return options
+
+
+class Selection(NamedTuple):
+    """What is to be measured: rows of the filesystem, and whether the other groups."""
+
+    rows: Tuple[str, ...]
+    running: bool
+    memory: bool
+
+
+def select(names: List[str]) -> Selection:
+    rows = tuple(ROW_BY_NAME) if "filesystem" in names else tuple(name for name in names if name in ROW_BY_NAME)
+    return Selection(with_prerequisites(rows), "running" in names, "memory" in names)
 
 
 def variant_names(given: str) -> List[str]:
@@ -65,15 +94,16 @@ def counts_of(options: argparse.Namespace) -> workloads.Counts:
     return workloads.QUICK if options.quick else workloads.FULL
 
 
-def check_machine(sizes: tree.Sizes) -> None:
+def check_machine(options: argparse.Namespace) -> None:
     """Install what can be installed; stop only for what nothing works without."""
     if os.geteuid() != 0:
-        raise CannotRun("The filesystem benchmarks mount filesystems and need root.")
-    subprocess.run([str(HERE / "install.sh")], stdout=sys.stderr, check=False)
+        raise CannotRun("The benchmarks mount filesystems and need root.")
+    subprocess.run(["sh", str(INSTALL), "bench"], stdout=sys.stderr, check=False)
     lacking = processes.missing(*NEEDED)
     if lacking:
         raise CannotRun(f"These programs are needed and missing: {', '.join(lacking)}.")
-    needed = sizes.disk * 3 // 2
+    disks = [sizes_of(options).disk] if options.selection.rows else [RUNNING_DISK]
+    needed = max(disks) * 3 // 2
     if disk.free_memory_bytes() < needed:
         raise CannotRun(f"The disk and what is cached of it need {needed >> 30} GiB of free memory.")
 
@@ -125,15 +155,28 @@ def sample_file(base: Path) -> str:
 
 
 def run(options: argparse.Namespace) -> None:
-    check_machine(sizes_of(options))
+    check_machine(options)
     disk.enter_private_mount_namespace()
     processes.go_first()
     end_on_signals()
-    started, load = time.monotonic(), os.getloadavg()[0]
+    load = os.getloadavg()[0]
     if load > BUSY:
         progress(f"the machine is busy (load {load:.1f}): expect the figures to scatter")
+    parts = []
+    if options.selection.rows:
+        parts.append(run_filesystem(options, load))
+    if options.selection.running or options.selection.memory:
+        parts += run_sandboxes(options)
+    document.write(parts, machine.describe(options.binary), options.out)
+    for part in parts:
+        print(f"{part.title}\n\n{part.tables}\n")
+    progress(f"report: {options.out / 'report.md'}")
+
+
+def run_filesystem(options: argparse.Namespace, load: float) -> document.Part:
+    started = time.monotonic()
     results = measure.Results()
-    plan = measure.Plan(with_prerequisites(tuple(options.only)), options.repeat, options.quick)
+    plan = measure.Plan(options.selection.rows, options.repeat, options.quick)
     with prepared(options) as (site, bench):
         mounted, results.skipped = variants.mount_all(site, options.variants)
         for name, reason in results.skipped.items():
@@ -142,15 +185,89 @@ def run(options: argparse.Namespace) -> None:
         if "policy-change" in plan.rows and set(options.variants) & set(variants.RINGFENCE):
             measure.measure_policy_change(bench, site, options.repeat, results)
     finished = report.Run(
-        facts=machine.describe(options.binary),
         settings=settings(options, time.monotonic() - started, load),
         variants=[variant.name for variant in mounted],
         lines=figures.lines(results, plan.rows),
         results=results,
     )
-    report.write(finished, options.out)
-    print(report.tables(finished))
-    progress(f"report: {options.out / 'report.md'}")
+    return report.part(finished)
+
+
+def run_sandboxes(options: argparse.Namespace) -> List[document.Part]:
+    """Starting, running and memory: the material, the driver and docker, then what was asked for."""
+    if options.binary is None:
+        progress("starting and running: skipped, no ringfence binary was given (--binary)")
+        return []
+    tasks.check(options.binary, options.driver)
+    started, load = time.monotonic(), os.getloadavg()[0]
+    counts = tasks.QUICK if options.quick else tasks.FULL
+    results = running.measure.Results()
+    with ExitStack() as cleanup:
+        ram = cleanup.enter_context(disk.ram_directory())
+        root = cleanup.enter_context(disk.ext4_in_ram(ram, RUNNING_DISK))
+        progress("making the directories")
+        make_directories(root, sizes_of(options))
+        if options.selection.memory:
+            # First, and with a driver of its own: what it holds must not come from other work.
+            with sandbox_site(options, root, ram / "memory.log", counts) as site:
+                running.memory.measure_memory(site, results)
+        if options.selection.running:
+            peer = start_docker(cleanup, ram, results)
+            with sandbox_site(options, root, ram / "running.log", counts, peer) as site:
+                running.measure.measure(site, results)
+    how = {
+        "mode": "quick" if options.quick else "full",
+        "duration": f"{time.monotonic() - started:.0f} s",
+        "load before": f"{load:.1f}" + (", busy: the figures scatter" if load > BUSY else ""),
+        **tasks.describe(counts),
+    }
+    finished = running.report.Run(how, counts, results)
+    parts = [running.report.running_part(finished)] if options.selection.running else []
+    return parts + ([running.report.memory_part(finished)] if options.selection.memory else [])
+
+
+def make_directories(root: Path, sizes: tree.Sizes) -> None:
+    """A small directory, a large tree and files to print."""
+    generator = random.Random(tree.SEED)
+    text = tree.source_text(generator)
+    tree.fill(root / "small", tree.Shape(10, 3, 40_000), text, generator)
+    tree.fill(root / "large" / "vendor", sizes.vendor, text, generator)
+    tree.fill(root / "large" / "repo", sizes.repository, text, generator)
+    (root / "outputs").mkdir()
+    for output in OUTPUTS:
+        size = output.megabytes * 10**6
+        (root / "outputs" / tasks.output_file(output)).write_bytes((text * (size // len(text) + 1))[:size])
+    disk.settle(root)
+
+
+@contextmanager
+def sandbox_site(
+    options: argparse.Namespace, root: Path, log: Path, counts: tasks.Counts, peer: Optional[docker.Docker] = None
+) -> Iterator[tasks.Site]:
+    scratch = root / log.stem
+    scratch.mkdir()
+    binary = options.binary.resolve()
+    with driver.driver(options.driver.resolve(), binary, scratch, log) as worker:
+        yield tasks.Site(
+            small=root / "small",
+            large=root / "large",
+            outputs=root / "outputs",
+            binary=binary,
+            state=root / "state",
+            scratch=scratch,
+            driver=worker,
+            docker=peer,
+            counts=counts,
+        )
+
+
+def start_docker(cleanup: ExitStack, ram: Path, results: running.measure.Results) -> Optional[docker.Docker]:
+    try:
+        return cleanup.enter_context(docker.docker(ram))
+    except docker.CannotStart as error:
+        progress(f"docker: skipped, {error}")
+        results.unavailable["docker"] = str(error)
+        return None
 
 
 def settings(options: argparse.Namespace, duration: float, load: float) -> Dict[str, str]:

@@ -7,6 +7,7 @@ set -eu
 
 task=${1:-test}
 missing=
+wished=
 PATH=$PATH:/usr/sbin:/sbin
 
 # needs COMMAND PACKAGE...: the packages are missing if the command is.
@@ -14,6 +15,13 @@ needs() {
     command=$1
     shift
     command -v "$command" >/dev/null 2>&1 || missing="$missing $*"
+}
+
+# wants COMMAND PACKAGE...: the same for what the task can do without, and then says so.
+wants() {
+    command=$1
+    shift
+    command -v "$command" >/dev/null 2>&1 || wished="$wished $*"
 }
 
 # needs_module MODULES PACKAGE...: the same for modules of Python's own library, which Debian splits.
@@ -61,15 +69,19 @@ for_test() {
 
 for_bench() {
     for_demo
-    needs fuse-overlayfs fuse-overlayfs
-    needs bindfs bindfs
     needs mkfs.ext4 e2fsprogs
     needs losetup mount
     needs make make
+    # What is compared with. Docker's image is made of busybox.
+    wants fuse-overlayfs fuse-overlayfs
+    wants bindfs bindfs
+    wants dockerd docker.io
+    wants busybox busybox-static
 }
 
 look() {
     missing=
+    wished=
     case $task in
     demo) for_demo ;;
     test) for_test ;;
@@ -128,8 +140,21 @@ install_missing() {
     fi
 }
 
+# Each by itself: one that cannot be had here must not keep the others away.
+install_wished() {
+    for package in $wished; do
+        echo "installing $package"
+        if ! { command -v apt-get && may_be_root; } >/dev/null 2>&1 ||
+            ! { as_root apt-get update -qq &&
+                as_root apt-get install -y -qq --no-install-recommends "$package" >/dev/null; }; then
+            echo "note: could not install $package; what needs it is left out" >&2
+        fi
+    done
+}
+
 look
 [ -z "$missing" ] || install_missing
+[ -z "$wished" ] || install_wished
 
 if ! command -v cargo >/dev/null 2>&1; then
     echo "error: cargo is not installed" >&2

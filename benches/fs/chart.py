@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from html import escape
-from typing import List, Tuple
+from typing import List, Sequence, Tuple
 
 from .figures import Line
 from .variants import ALL, NATIVE, RINGFENCE
@@ -33,13 +33,16 @@ COLOURS = {
 class Scale:
     """Ratios to pixels."""
 
-    def __init__(self, highest: float) -> None:
-        self.highest = min((tick for tick in TICKS if tick >= highest), default=TICKS[-1])
-        self._per_unit = (WIDTH - LEFT - RIGHT) / math.log(self.highest / LOWEST)
+    def __init__(
+        self, highest: float, lowest: float = LOWEST, left: float = LEFT, ticks: Sequence[float] = TICKS
+    ) -> None:
+        self.highest = min((tick for tick in ticks if tick >= highest), default=ticks[-1])
+        self._lowest, self._left = lowest, left
+        self._per_unit = (WIDTH - left - RIGHT) / math.log(self.highest / lowest)
 
     def x(self, ratio: float) -> float:
-        bounded = min(max(ratio, LOWEST), self.highest)
-        return LEFT + math.log(bounded / LOWEST) * self._per_unit
+        bounded = min(max(ratio, self._lowest), self.highest)
+        return self._left + math.log(bounded / self._lowest) * self._per_unit
 
 
 def svg(lines: List[Line], variants: List[str]) -> str:

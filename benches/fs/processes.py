@@ -107,16 +107,18 @@ def timed(
 
 
 class Server:
-    """A filesystem server in the foreground; the kernel kills it if the benchmark dies."""
+    """A server in the foreground; the kernel kills it if the benchmark dies."""
 
-    def __init__(self, command: List[str], log: Path) -> None:
+    def __init__(self, command: List[str], log: Path, takes_input: bool = False) -> None:
         self._log = log
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                env=clean_environment(),
+                stdin=subprocess.PIPE if takes_input else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                bufsize=0,
                 start_new_session=True,
                 preexec_fn=_die_with_parent,
             )
@@ -131,6 +133,11 @@ class Server:
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
+    def write(self, content: bytes) -> None:
+        """To its standard input, which it must take."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(content)
+
     def is_running(self) -> bool:
         return self._process.poll() is None
 
@@ -139,8 +146,10 @@ class Server:
         return _last_line(self._log.read_text(errors="replace")) or "no message"
 
     def stop(self, patience: float = 5) -> None:
-        """Ask it to unmount and end; kill it if it does not."""
-        if self.is_running():
+        """Ask it to clean up and end; kill it if it does not. One that takes input ends with it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        elif self.is_running():
             self._process.terminate()
         try:
             self._process.wait(timeout=patience)

@@ -1,11 +1,11 @@
-"""The report as Markdown and as JSON."""
+"""The filesystem's part of the report."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Dict, List, Sequence
+from typing import Dict, List
+
+from document import Part, aligned
 
 from . import chart
 from .figures import BEHIND_PEER, OVER_MUST, Line
@@ -25,19 +25,21 @@ LEGEND = (
 class Run:
     """One finished run, as it is reported."""
 
-    facts: Dict[str, str]
     settings: Dict[str, str]
     variants: List[str]
     lines: List[Line]
     results: Results
 
 
-def write(run: Run, out: Path) -> None:
-    """Write `report.md`, `results.json` and `report.svg` into `out`."""
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "report.md").write_text(markdown(run))
-    (out / "results.json").write_text(json.dumps(as_json(run), indent=2) + "\n")
-    (out / "report.svg").write_text(chart.svg(compared(run), columns(run)))
+def part(run: Run) -> Part:
+    return Part(
+        title="Filesystem",
+        tables=tables(run),
+        settings=run.settings,
+        data=as_json(run),
+        chart_name="report.svg",
+        chart=chart.svg(compared(run), columns(run)),
+    )
 
 
 def compared(run: Run) -> List[Line]:
@@ -47,14 +49,6 @@ def compared(run: Run) -> List[Line]:
 
 def columns(run: Run) -> List[str]:
     return [name for name in ALL if name in run.variants]
-
-
-def markdown(run: Run) -> str:
-    parts = ["# Filesystem benchmarks", tables(run), "![chart](report.svg)", "## Machine"]
-    parts.append("\n".join(f"- {name}: {value}" for name, value in run.facts.items()))
-    parts.append("## Run")
-    parts.append("\n".join(f"- {name}: {value}" for name, value in run.settings.items()))
-    return "\n\n".join(parts) + "\n"
 
 
 def tables(run: Run) -> str:
@@ -107,20 +101,8 @@ def native_cell(line: Line) -> str:
     return f"{line.native_seconds:.3f} s{sign}"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table that can be read as plain text too."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    shown = [rows[0], rule, *rows[1:]]
-    return "\n".join(
-        "| " + " | ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) + " |" for row in shown
-    )
-
-
 def as_json(run: Run) -> Dict[str, object]:
     return {
-        "machine": run.facts,
-        "run": run.settings,
         "variants": columns(run),
         "rows": [asdict(line) for line in run.lines],
         "seconds": run.results.seconds,

@@ -68,7 +68,7 @@ class Presentation(unittest.TestCase):
         measured = {row.name: times for row in ROWS if row.unit == "ratio"}
         results = Results(seconds=measured, policy_change_ms=[0.7], skipped={"bindfs": "a reason"})
         names = tuple(ROW_BY_NAME)
-        self.run_ = report.Run({}, {}, list(ALL), figures.lines(results, names), results)
+        self.run_ = report.Run({}, list(ALL), figures.lines(results, names), results)
 
     def test_tables_have_as_many_cells_in_every_line(self):
         for table in (report.variant_table(self.run_), report.policy_table(self.run_)):

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use ringfence_link::client::Client;
 use ringfence_link::warden::Request;
 use ringfence_runtime::cgroup::Cgroups;
+use ringfence_runtime::users::{DEFAULT_RANGE, Users};
 use ringfence_warden::Config;
 use ringfence_warden::life::{is_owned, remove_scratch};
 
@@ -45,7 +46,7 @@ impl Launched {
         make_private_dir(&config.dir)?;
         let result = Self::start_in_dir(&config);
         if result.is_err() {
-            clean_up(&config.dir, &config.id);
+            clean_up(&config.dir, &config.id, &config.users);
             let _ = fs::remove_dir_all(&config.dir);
         }
         result
@@ -102,7 +103,7 @@ impl Launched {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        clean_up(&self.config.dir, &self.config.id);
+        clean_up(&self.config.dir, &self.config.id, &self.config.users);
     }
 }
 
@@ -133,10 +134,11 @@ fn make_private_dir(path: &Path) -> Result<(), Failure> {
 }
 
 /// Removes what a warden would have removed at an orderly end. Doing it again is fine.
-fn clean_up(dir: &Path, id: &str) {
+fn clean_up(dir: &Path, id: &str, users: &Path) {
     if let Ok(cgroups) = Cgroups::of_this_host() {
         let _ = cgroups.remove_leftovers(id);
     }
+    Users::new(DEFAULT_RANGE, users).sweep();
     remove_scratch(dir);
     for name in [RUNNING, "config.json", "lock"] {
         let _ = fs::remove_file(dir.join(name));
@@ -155,7 +157,7 @@ fn clean_up_after_others(config: &Config) {
     for dir in entries.flatten().map(|entry| entry.path()) {
         let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if dir.join(RUNNING).exists() && is_abandoned(&dir) {
-            clean_up(&dir, &id);
+            clean_up(&dir, &id, &config.users);
         }
         if !dir.join("layer").exists() && !dir.join(RUNNING).exists() {
             records.push((fs::metadata(&dir).and_then(|data| data.modified()).ok(), dir));

@@ -23,6 +23,7 @@ mod run_end;
 mod sandbox_args;
 mod shell;
 mod state;
+mod typing;
 mod warden;
 
 use clap::{Parser, Subcommand};

@@ -1,12 +1,11 @@
 //! `ringfence run`: one command in a sandbox of its own.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 
 use clap::Args;
-use ringfence_link::channel::CHUNK;
 use ringfence_link::client::{Client, ClientError, Event, Ongoing};
 use ringfence_link::warden::{Command, Control, Exec, Info, Outcome, Reply, Request};
 use ringfence_runtime::limits::parse_duration;
@@ -16,6 +15,7 @@ use crate::failure::Failure;
 use crate::launch::{Launched, new_id};
 use crate::run_end;
 use crate::sandbox_args::SandboxArgs;
+use crate::typing::Typing;
 
 /// Run a command on DIR, isolated: it sees what the policy shows, and changes a layer instead of DIR
 ///
@@ -97,8 +97,8 @@ fn conduct(
     };
     let call = client.call(Request::Exec(exec)).map_err(told)?;
     let (started, announced) = channel();
-    let (sender, canceller) = (handle(&call)?, handle(&call)?);
-    std::thread::spawn(move || forward_input(&sender));
+    let canceller = call.try_clone().map_err(Failure::broken)?;
+    let _typing = Typing::forward(&call)?;
     let other = client.clone();
     std::thread::spawn(move || forward_signals(&other, &canceller, signals, &announced));
     let mut out = Streams::default();
@@ -112,10 +112,6 @@ fn conduct(
         Reply::Done(outcome) => Ok((info, *outcome)),
         _ => Err(told(ClientError::Unexpected)),
     }
-}
-
-fn handle(call: &Ongoing) -> Result<Ongoing, Failure> {
-    call.try_clone().map_err(Failure::broken)
 }
 
 pub(crate) fn told(error: ClientError) -> Failure {
@@ -141,20 +137,6 @@ impl Streams {
             let _ = call.control(Control::Cancel);
         }
     }
-}
-
-fn forward_input(call: &Ongoing) {
-    let mut buffer = vec![0; CHUNK];
-    let mut input = io::stdin();
-    loop {
-        match input.read(&mut buffer) {
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Ok(0) | Err(_) => break,
-            Ok(n) if call.input(&buffer[..n]).is_err() => return,
-            Ok(_) => {}
-        }
-    }
-    let _ = call.control(Control::EndOfInput);
 }
 
 /// Whoever insists (three times) ends a command that does not listen.

@@ -9,7 +9,9 @@ use ringfence_fs::apply::{ApplyOptions, apply};
 use ringfence_fs::changes::{Change, changes};
 use ringfence_fs::layers::format::LayerDir;
 use ringfence_link::warden::{Denied, Outcome};
+use ringfence_policy::Rule;
 use ringfence_warden::Config;
+use ringfence_warden::journal::{self, Event};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -70,6 +72,32 @@ pub(crate) fn settle(
             .map_err(|e| Failure::broken(format!("cannot write {}: {e}", path.display())))?;
     }
     result
+}
+
+/// Everything the journal says was refused, each path once.
+pub(crate) fn denied_on_record(dir: &Path) -> Vec<Denied> {
+    let mut all: Vec<Denied> = Vec::new();
+    let Ok(entries) = journal::read(dir) else { return all };
+    for entry in entries.flatten().filter(|entry| entry.event.is_denial()) {
+        let Event::Access(access) = entry.event else { continue };
+        let path = String::from_utf8_lossy(&access.path.bytes()).into_owned();
+        let same = |known: &&mut Denied| known.operation == access.operation && known.path == path;
+        if let Some(known) = all.iter_mut().find(same) {
+            known.count += access.count;
+            continue;
+        }
+        let rule = access.rule.and_then(|rule| Rule::parse_cli(&rule.text).ok());
+        all.push(Denied {
+            operation: access.operation.into_owned(),
+            path,
+            needed: access.needed.as_str().into(),
+            level: access.level.as_str().into(),
+            priority: rule.as_ref().map(|rule| rule.priority),
+            rule: rule.map(|rule| rule.pattern),
+            count: access.count,
+        });
+    }
+    all
 }
 
 fn decide(args: &SandboxArgs, found: &[Change]) -> Fate {

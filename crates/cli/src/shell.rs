@@ -1,6 +1,6 @@
 //! `ringfence shell`: a terminal in a sandbox of its own.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -16,6 +16,7 @@ use crate::launch::{Launched, new_id};
 use crate::run::{Finished, told};
 use crate::run_end;
 use crate::sandbox_args::SandboxArgs;
+use crate::typing::Typing;
 
 /// Open an interactive shell on DIR, isolated: it sees what the policy shows, and changes a layer
 ///
@@ -67,7 +68,8 @@ fn finish(
         Some(ProcessStatus::Running) | None => return Err(Failure::broken("the sandbox ended")),
     };
     let argv = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let outcome = Outcome { exit_code, ..Outcome::default() };
+    let denied = run_end::denied_on_record(&config.dir);
+    let outcome = Outcome { exit_code, denied, ..Outcome::default() };
     run_end::settle(&args.sandbox, config, &Finished { info, argv, outcome }, None)?;
     Ok(ExitCode::from(exit_code.clamp(0, 255) as u8))
 }
@@ -101,8 +103,8 @@ fn converse(
     let Reply::Terminal(terminal) = opened else { return Err(told(ClientError::Unexpected)) };
     let call = client.call(Request::Attach { id: terminal.id }).map_err(told)?;
     let _raw = RawMode::enter()?;
-    let (typing, resizing) = (handle(&call)?, handle(&call)?);
-    std::thread::spawn(move || forward_typing(&typing));
+    let resizing = call.try_clone().map_err(Failure::broken)?;
+    let _typing = Typing::forward(&call)?;
     std::thread::spawn(move || forward_size(&resizing, signals));
     let mut out = io::stdout();
     let last = call.finish(|event| {
@@ -113,20 +115,6 @@ fn converse(
     match last.map_err(told)? {
         Reply::LogEnd { status, .. } => Ok(status),
         _ => Ok(None),
-    }
-}
-
-fn handle(call: &Ongoing) -> Result<Ongoing, Failure> {
-    call.try_clone().map_err(Failure::broken)
-}
-
-fn forward_typing(call: &Ongoing) {
-    let mut buffer = [0; 4096];
-    let mut input = io::stdin();
-    while let Ok(n @ 1..) = input.read(&mut buffer) {
-        if call.input(&buffer[..n]).is_err() {
-            return;
-        }
     }
 }
 

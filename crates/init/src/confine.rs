@@ -51,7 +51,9 @@ pub(crate) fn restrict_files() -> Result<u32, Box<dyn Error>> {
 }
 
 /// Limits that a program may lower but not raise. The many descriptors the warden may open are not
-/// for the inside, and a core dump could hold what another command keeps secret.
+/// for the inside, and a core dump could hold what another command keeps secret. Processes are
+/// counted per user namespace, so those are the sandbox's own; without a limit of its choice one
+/// must not be able to use up the numbers of the host.
 pub(crate) fn limit_resources() {
     let cap = |most: u64, usual: u64, of: Resource| {
         let maximum = getrlimit(of).maximum.map_or(most, |maximum| maximum.min(most));
@@ -59,6 +61,7 @@ pub(crate) fn limit_resources() {
         let _ = setrlimit(of, Rlimit { current, maximum: Some(maximum) });
     };
     cap(65_536, 1024, Resource::Nofile);
+    cap(8192, 8192, Resource::Nproc);
     cap(0, 0, Resource::Core);
 }
 

@@ -93,6 +93,23 @@ const CLONE_NEWTIME: i32 = 0x80;
 /// Input typed by a program for its own terminal, or pasted on a console.
 const REFUSED_IOCTLS: &[c_ulong] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
+/// Calls that change the process named by their first argument, and ask for no more than the same
+/// user: one that names init could end it (by a limit of processor time) or make it useless.
+const OF_A_PROCESS: &[c_long] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+/// The same for calls whose first argument says what the second is the number of, with the values
+/// for a process and for all processes of a user, of which init is one.
+const OF_PROCESSES: &[(c_long, u64, u64)] = &[
+    (libc::SYS_setpriority, libc::PRIO_PROCESS as u64, libc::PRIO_USER as u64),
+    (libc::SYS_ioprio_set, 1, 3),
+];
+const INIT: u64 = 1;
+
 const FAMILIES: &[i32] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// The filters for everything that is started, in the order they are installed.
@@ -118,6 +135,13 @@ fn refused() -> Result<Rules, BackendError> {
     rules.insert(libc::SYS_clone, clone);
     rules.insert(libc::SYS_unshare, unshare);
     rules.insert(libc::SYS_socket, sockets()?);
+    for call in OF_A_PROCESS {
+        rules.insert(*call, vec![when(&[(0, Eq, INIT)])?]);
+    }
+    for (call, process, user) in OF_PROCESSES {
+        let (one, all) = (when(&[(0, Eq, *process), (1, Eq, INIT)])?, when(&[(0, Eq, *user)])?);
+        rules.insert(*call, vec![one, all]);
+    }
     Ok(rules)
 }
 

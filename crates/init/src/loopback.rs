@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
@@ -22,7 +23,16 @@ fn try_one(address: SocketAddr) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
     match connect(&socket, &address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Ok(()) => Ok(socket),
+        Err(Errno::INPROGRESS) => refused(&socket).map(|()| socket),
         Err(e) => Err(e),
     }
+}
+
+/// That nobody listens is known at once on a loopback, but is never the answer to a `connect` that
+/// does not wait.
+fn refused(socket: &OwnedFd) -> rustix::io::Result<()> {
+    let time = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+    let _ = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&time));
+    rustix::net::sockopt::socket_error(socket)?
 }

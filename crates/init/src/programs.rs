@@ -41,7 +41,7 @@ pub(crate) struct Strings {
 
 impl Strings {
     pub(crate) fn of(request: &Spawn) -> Option<Self> {
-        let program = request.argv.first()?;
+        let program = request.program.as_ref().or(request.argv.first())?;
         Some(Self {
             programs: strings(candidates(program, &request.env))?,
             argv: strings(request.argv.iter().cloned())?,

@@ -32,6 +32,8 @@ pub struct Spawn {
     pub id: u64,
     /// The first one is looked for in `PATH` of `env` if it has no slash.
     pub argv: Vec<Vec<u8>>,
+    /// The file to run, where the first argument is not its name.
+    pub program: Option<Vec<u8>>,
     /// As `NAME=value`.
     pub env: Vec<Vec<u8>>,
     pub cwd: Vec<u8>,

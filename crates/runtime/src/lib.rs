@@ -51,6 +51,8 @@ pub struct Start {
     /// Further host paths shown read-only at the same place.
     pub read_only: Vec<PathBuf>,
     pub network: Network,
+    /// The limit of memory, if there is one: filesystems in memory are kept below it.
+    pub memory: Option<u64>,
     /// The host user and group to be outside. `None`: the caller's own.
     pub user: Option<(u32, u32)>,
     /// A directory to put what init will see together in. It is covered with a private filesystem,

@@ -77,6 +77,16 @@ impl Users {
         Err(self.exhausted())
     }
 
+    /// Removes the files of numbers that nobody holds, which a crash has left.
+    pub fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.locks) else { return };
+        let ids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+        for id in ids.filter(|id| self.range.contains(id)) {
+            // Taken and given back.
+            drop(self.take(id));
+        }
+    }
+
     fn take(&self, id: u32) -> io::Result<Option<HostUser>> {
         let path = self.locks.join(id.to_string());
         let file = File::options().create(true).truncate(false).write(true).open(&path)?;
@@ -173,6 +183,23 @@ mod tests {
         fs::create_dir(dir.path().join("users")).unwrap();
         fs::write(dir.path().join("users/300000"), "").unwrap();
         assert_eq!(users.allocate().unwrap().uid(), 300_000);
+    }
+
+    #[test]
+    fn files_that_nobody_holds_are_swept_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let users = users(dir.path(), 300_000..300_010);
+        users.sweep();
+        let held = users.allocate().unwrap();
+        for name in ["300005", "300006", "other", "1"] {
+            fs::write(dir.path().join("users").join(name), "").unwrap();
+        }
+        users.sweep();
+        let left = fs::read_dir(dir.path().join("users")).unwrap().flatten();
+        let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["1", "300000", "other"]);
+        assert_eq!(held.uid(), 300_000);
     }
 
     #[test]

@@ -92,6 +92,7 @@ fn start(dir: &Path) -> Start {
         init,
         read_only: vec!["/usr/share".into()],
         network: Network::None,
+        memory: None,
         user: None,
         stage: dir.join("stage"),
     }

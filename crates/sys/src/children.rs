@@ -29,7 +29,8 @@ pub fn reap() -> Option<(Pid, Ending, Usage)> {
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: both pointers are valid for writing.
         let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
-        let pid = Pid::from_raw(pid).filter(|_| pid > 0)?;
+        // 0: none has ended; negative: there are none at all, which is not a number of a process.
+        let pid = Pid::from_raw(pid.max(0))?;
         let ending = match (libc::WIFEXITED(status), libc::WIFSIGNALED(status)) {
             (true, _) => Ending::Exited(libc::WEXITSTATUS(status)),
             (_, true) => Ending::Signalled(libc::WTERMSIG(status)),

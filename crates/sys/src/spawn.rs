@@ -251,7 +251,7 @@ fn fork(prepared: &mut Prepared) -> io::Result<(Pid, OwnedFd)> {
     }
     let failure = io::Error::last_os_error();
     replace_mask(&mask);
-    let pid = Pid::from_raw(result as i32).filter(|_| result > 0).ok_or(failure)?;
+    let pid = Pid::from_raw(result.max(0) as i32).ok_or(failure)?;
     let pidfd = match pidfd {
         // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
         0.. => unsafe { OwnedFd::from_raw_fd(pidfd) },

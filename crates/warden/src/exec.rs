@@ -146,24 +146,33 @@ pub(crate) fn not_started(
     cwd: &[u8],
     refused: SpawnFailure,
 ) -> Result<Outcome, Failure> {
-    let SpawnFailure::Refused { step, source } = refused else {
-        return Err(internal("the sandbox has ended"));
-    };
-    let name = String::from_utf8_lossy(program);
-    let (exit_code, text) = match (step, source.kind()) {
-        (Step::Directory, _) => {
-            (1, format!("cannot enter {}: {source}", String::from_utf8_lossy(cwd)))
-        }
-        (Step::Exec, std::io::ErrorKind::NotFound) => (127, format!("{name}: command not found")),
-        (Step::Exec, _) => (126, format!("{name}: {source}")),
-        (Step::Fork, _) => (126, format!("{name}: no process could be started: {source}")),
-        (Step::SetUp, _) => return Err(internal(format!("cannot start {name}: {source}"))),
+    let Some((exit_code, text)) = refusal(program, cwd, &refused) else {
+        let name = String::from_utf8_lossy(program);
+        return Err(internal(format!("cannot start {name}: {refused}")));
     };
     let bytes = format!("ringfence: {text}\n");
     let _ = caller.send_bytes(Kind::Error, bytes.as_bytes());
-    let reason = (step == Step::Fork).then(|| "no process could be started".to_string());
+    let forked = !matches!(refused, SpawnFailure::Refused { step: Step::Fork, .. });
+    let reason = (!forked).then(|| "no process could be started".to_string());
     let stderr_bytes = bytes.len() as u64;
     Ok(Outcome { exit_code, stderr_bytes, reason, ..Outcome::default() })
+}
+
+/// The exit code and the words of a shell for it; none if it is not the command's fault.
+pub(crate) fn refusal(program: &[u8], cwd: &[u8], refused: &SpawnFailure) -> Option<(i32, String)> {
+    let SpawnFailure::Refused { step, source } = refused else { return None };
+    let name = String::from_utf8_lossy(program);
+    match (step, source.kind()) {
+        (Step::Directory, _) => {
+            Some((1, format!("cannot enter {}: {source}", String::from_utf8_lossy(cwd))))
+        }
+        (Step::Exec, std::io::ErrorKind::NotFound) => {
+            Some((127, format!("{name}: command not found")))
+        }
+        (Step::Exec, _) => Some((126, format!("{name}: {source}"))),
+        (Step::Fork, _) => Some((126, format!("{name}: no process could be started: {source}"))),
+        (Step::SetUp, _) => None,
+    }
 }
 
 /// A command on its way from start to end.

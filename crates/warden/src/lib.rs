@@ -10,12 +10,14 @@
 //! | `serve` | calls on the socket, one thread each |
 //! | `sandbox` | what everything that runs shares |
 //! | `exec`, `session`, `processes`, `terminals` | the four ways of running something |
+//! | `background`, `ring` | what processes and terminals have in common; the last bytes they printed |
 //! | `pump` | bytes between a command and its caller, with deadlines |
 //! | `inside` | the link to init |
 //! | `tree` | all processes of a command together |
 //! | `origins`, `ledger` | whose access was that, and what was a command refused |
 //! | [`journal`] | the audit record |
 
+mod background;
 pub mod config;
 mod environment;
 mod exec;

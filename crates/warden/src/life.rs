@@ -110,6 +110,7 @@ impl Warden {
             })?;
         let outermost = launch(&config, &places, ids, &group)?;
         let inside = greet(&outermost)?;
+        check_network(config.network, inside.confinement().landlock)?;
         let journal = Arc::new(open_journal(&config)?);
         let ledger = Arc::new(Ledger::default());
         let (reader, record) = (ledger.clone(), journal.clone());
@@ -131,6 +132,7 @@ impl Warden {
             sessions: Default::default(),
             processes: Default::default(),
             terminals: Default::default(),
+            reactor: Default::default(),
             running: Mutex::default(),
             next: AtomicU64::new(1),
             stop: stopper,
@@ -179,6 +181,7 @@ impl Warden {
 
     fn end(&self, reason: &str) {
         let sandbox = &self.sandbox;
+        sandbox.sessions.close_all("the sandbox stopped");
         sandbox.inside.hang_up();
         let ended = crate::pump::readable(&self.outermost.child, Duration::from_secs(1));
         if !ended {
@@ -191,6 +194,8 @@ impl Warden {
             Some(self.outermost.child.pid),
             rustix::process::WaitOptions::NOHANG,
         );
+        sandbox.reactor.settle(Duration::from_secs(2));
+        sandbox.sessions.wait_closed(Duration::from_secs(2));
         let removed = sandbox.group.remove();
         let unmounted = sandbox.mounted.lock().unmount();
         let clean = removed.is_ok() && unmounted.is_ok();
@@ -296,6 +301,7 @@ fn launch(
         init,
         read_only: config.read_only.clone(),
         network: config.network,
+        memory: config.limits.memory,
         user,
         stage,
     };
@@ -309,6 +315,22 @@ fn greet(outermost: &Started) -> Result<Arc<Inside>, StartError> {
     let inside = Inside::greet(socket).map_err(|_| outermost.failure())?;
     outermost.settled();
     Ok(inside)
+}
+
+/// Abstract sockets belong to a network namespace: with that of the host, only Landlock keeps those
+/// of its services (desktops, daemons) out of reach.
+fn check_network(network: Network, landlock: u32) -> Result<(), RuntimeError> {
+    const SCOPES: u32 = 6;
+    if network == Network::None || landlock >= SCOPES {
+        return Ok(());
+    }
+    Err(RuntimeError::Unsupported {
+        message: format!(
+            "the network of the host cannot be given: this kernel has Landlock ABI {landlock}, and \
+             without ABI {SCOPES} abstract sockets of the host's services could be reached"
+        ),
+        hint: "use Linux 6.12 or newer with Landlock enabled, or do without the network".into(),
+    })
 }
 
 fn open_journal(config: &Config) -> Result<Journal, JournalError> {
@@ -418,5 +440,20 @@ impl Sandbox {
         while !self.inside.is_gone() {
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_of_the_host_is_given_only_where_abstract_sockets_are_closed() {
+        for landlock in [0, 5, 6, 7] {
+            assert!(check_network(Network::None, landlock).is_ok());
+            assert_eq!(check_network(Network::Host, landlock).is_ok(), landlock >= 6);
+        }
+        let error = check_network(Network::Host, 4).unwrap_err();
+        assert!(error.to_string().contains("Landlock ABI 4") && error.hint().is_some(), "{error}");
     }
 }

@@ -51,7 +51,8 @@ impl Origins {
         }
     }
 
-    fn forget_pids_of(&self, owner: &Arc<Owner>) {
+    /// The numbers of processes that ran for `owner` may be somebody else's from now on.
+    pub(crate) fn forget_pids_of(&self, owner: &Arc<Owner>) {
         self.by_pid.write().retain(|_, known| !Arc::ptr_eq(known, owner));
     }
 

@@ -17,6 +17,7 @@ use ringfence_runtime::cgroup::{CommandGroup, SandboxGroup};
 use rustix::fs::OFlags;
 use rustix::pipe::PipeFlags;
 
+use crate::background::{Background, Reactor, Registry};
 use crate::config::Config;
 use crate::inside::Inside;
 use crate::journal::event::{CommandEnded, CommandLine, CommandStarted, How, Limit, LimitHit};
@@ -43,6 +44,7 @@ pub(crate) struct Sandbox {
     pub(crate) sessions: Sessions,
     pub(crate) processes: Processes,
     pub(crate) terminals: Terminals,
+    pub(crate) reactor: Reactor,
     pub(crate) running: Mutex<HashMap<String, Weak<Tree>>>,
     pub(crate) next: AtomicU64,
     /// Tells the main thread to end everything, and why.
@@ -188,7 +190,18 @@ impl Sandbox {
         Ok((reader, writer))
     }
 
+    /// Where something in the background is on record.
+    pub(crate) fn registry_of(&self, background: &Background) -> &Registry {
+        match background.screen {
+            None => &self.processes.registry,
+            Some(_) => &self.terminals.registry,
+        }
+    }
+
     pub(crate) fn signal_command(&self, name: &str, signal: i32) -> Result<(), Failure> {
+        if self.sessions.signal(name, signal) {
+            return Ok(());
+        }
         let tree = self.running.lock().get(name).and_then(Weak::upgrade);
         let tree = tree.ok_or_else(|| failure(Code::NotRunning, format!("{name} does not run")))?;
         tree.signal(signal);

@@ -50,6 +50,45 @@ fn handle(
     let reply = match request {
         Request::Info => Reply::Info(Box::new(sandbox.info.clone())),
         Request::Exec(exec) => Reply::Done(Box::new(sandbox.exec(caller, &exec)?)),
+        Request::OpenSession(options) => Reply::Session(sandbox.open_session(&options)?),
+        Request::Sessions => Reply::Sessions(sandbox.list_sessions()),
+        Request::Session { which } => Reply::Session(sandbox.session_info(&which)?),
+        Request::SessionExec { which, exec } => {
+            sandbox.session_exec(caller, &which, exec)?;
+            return Ok(None);
+        }
+        Request::CloseSession { which } => {
+            sandbox.close_session(&which)?;
+            Reply::Ok
+        }
+        Request::SessionLog { which, from, follow } => {
+            return sandbox.session_log(caller, &which, (from, follow));
+        }
+        Request::StartProcess(start) => Reply::Process(sandbox.start_process(&start)?),
+        Request::Processes => Reply::Processes(sandbox.list_processes()),
+        Request::Process { id } => Reply::Process(sandbox.process_info(&id)?),
+        Request::ProcessLog { id, from, follow } => {
+            return sandbox.process_log(caller, &id, from, follow);
+        }
+        Request::WaitProcess { id, until, timeout_ms } => {
+            return sandbox.wait_process(caller, &id, &until, timeout_ms);
+        }
+        Request::KillProcess { id, signal } => {
+            sandbox.kill_process(&id, signal)?;
+            Reply::Ok
+        }
+        Request::KillAllProcesses => Reply::Count(sandbox.kill_all_processes()),
+        Request::OpenTerminal(open) => Reply::Terminal(sandbox.open_terminal(&open)?),
+        Request::Terminals => Reply::Terminals(sandbox.list_terminals()),
+        Request::Attach { id } => return sandbox.attach(caller, &id),
+        Request::ResizeTerminal { id, rows, columns } => {
+            sandbox.resize_terminal(&id, rows, columns)?;
+            Reply::Ok
+        }
+        Request::CloseTerminal { id } => {
+            sandbox.close_terminal(&id)?;
+            Reply::Ok
+        }
         Request::Signal { command, signal } => {
             sandbox.signal_command(&command, signal)?;
             Reply::Ok
@@ -67,7 +106,6 @@ fn handle(
             sandbox.stop_and_wait("asked to");
             Reply::Ok
         }
-        _ => return Err(failure(Code::Unsupported, "not possible yet")),
     };
     Ok(Some(reply))
 }

@@ -239,6 +239,15 @@ impl Sandbox {
     }
 }
 
+impl Sandbox {
+    /// Ends the sandbox in order, and returns what is on record.
+    pub(crate) fn stop_and_read_journal(mut self) -> String {
+        let _ = self.client.ask(Request::Stop);
+        self.warden.wait().unwrap();
+        std::fs::read_to_string(self.config.dir.join("journal.jsonl")).unwrap()
+    }
+}
+
 /// Follows a call to its outcome.
 pub(crate) fn collect(call: &Ongoing) -> Result<Run, ClientError> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());

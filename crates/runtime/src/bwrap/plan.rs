@@ -40,6 +40,8 @@ pub struct Plan {
     /// Further paths: where they are now, where they are to be seen.
     pub read_only: Vec<(PathBuf, PathBuf)>,
     pub network: Network,
+    /// The limit of memory.
+    pub memory: Option<u64>,
     pub hostname: String,
     /// The descriptor on which bwrap tells init's pid.
     pub info_fd: i32,
@@ -52,6 +54,7 @@ impl Plan {
             system: system(Path::new("/")),
             read_only: stage.read_only().to_vec(),
             network: start.network,
+            memory: start.memory,
             hostname: hostname(&start.id),
             info_fd,
         }
@@ -77,7 +80,7 @@ pub fn arguments(plan: &Plan) -> Vec<OsString> {
     let mut args = Arguments::default();
     namespaces(&mut args, plan);
     plan.system.iter().for_each(|entry| args.system(entry));
-    filesystems(&mut args);
+    filesystems(&mut args, plan);
     args.add(["--ro-bind".into(), plan.staged("etc"), "/etc".into()]);
     args.add(["--bind".into(), plan.staged("tmp"), "/tmp".into()]);
     args.add(["--bind".into(), plan.staged("home"), HOME.into()]);
@@ -104,11 +107,14 @@ fn namespaces(args: &mut Arguments, plan: &Plan) {
     args.words(&["--die-with-parent", "--as-pid-1", "--info-fd", &plan.info_fd.to_string()]);
 }
 
-fn filesystems(args: &mut Arguments) {
+/// Files in memory count against its limit and outlive who wrote them. Could they use it up, every
+/// command would be killed from then on, also one that is to delete them: all together stay below.
+fn filesystems(args: &mut Arguments, plan: &Plan) {
+    let part = |size: u64, divisor: u64| plan.memory.map_or(size, |m| size.min(m / divisor));
     args.words(&["--proc", "/proc", "--dev", "/dev"]);
-    args.memory("/dev/shm", "1777", SHM_SIZE);
-    args.memory("/run", "0755", RUN_SIZE);
-    args.memory("/var", "0755", VAR_SIZE);
+    args.memory("/dev/shm", "1777", part(SHM_SIZE, 2));
+    args.memory("/run", "0755", part(RUN_SIZE, 16));
+    args.memory("/var", "0755", part(VAR_SIZE, 16));
     args.words(&["--symlink", "/tmp", "/var/tmp", "--symlink", "/run", "/var/run"]);
 }
 
@@ -166,6 +172,7 @@ mod tests {
             system: vec![System::Directory("/usr".into()), link("/bin"), link("/lib64")],
             read_only: vec![("/stage/paths/0".into(), "/opt/tool kit".into())],
             network: Network::None,
+            memory: None,
             hostname: "box".into(),
             info_fd: 4,
         }
@@ -187,6 +194,20 @@ mod tests {
     fn with_the_network_of_the_host() {
         let plan = Plan { network: Network::Host, ..plan() };
         assert_eq!(text(&plan), include_str!("../../tests/snapshots/host_network.txt"));
+    }
+
+    #[test]
+    fn filesystems_in_memory_leave_room_below_its_limit() {
+        let sizes = |memory: Option<u64>| {
+            let words = arguments(&Plan { memory, ..plan() });
+            let sizes = words.windows(2).filter(|pair| pair[0] == "--size");
+            let number = |pair: &[OsString]| pair[1].to_string_lossy().parse::<u64>().ok();
+            sizes.filter_map(number).sum::<u64>()
+        };
+        for memory in [4 << 20, 64 << 20, 300 << 20] {
+            assert!(sizes(Some(memory)) < memory * 2 / 3, "{memory}");
+        }
+        assert_eq!(sizes(Some(1 << 40)), sizes(None));
     }
 
     #[test]

@@ -30,6 +30,11 @@ impl CommandGroup {
         self.group.pids()
     }
 
+    /// Whether this process is the only member. Cheaper than to ask for all.
+    pub fn holds_only(&self, pid: i32) -> bool {
+        self.group.read("cgroup.procs").is_ok_and(|pids| pids.trim_ascii_end() == pid.to_string())
+    }
+
     /// Whether no member is alive. One that has ended and was not waited for does not count.
     pub fn is_empty(&self) -> bool {
         self.group.is_empty()

@@ -123,6 +123,7 @@ impl Site {
             init,
             read_only: Vec::new(),
             network: Network::None,
+            memory: None,
             user: Some(self.user.ids()),
             stage: self.dir.path().join("stage"),
         }

@@ -37,9 +37,13 @@ pub(super) struct Job {
 enum Stage {
     Running,
     /// Its first process has ended; what that left behind has until then.
-    Left { until: Instant },
+    Left {
+        until: Instant,
+    },
     /// Everything was killed.
-    Killed { until: Instant },
+    Killed {
+        until: Instant,
+    },
 }
 
 /// What `poll` said about the descriptors of a job.
@@ -106,9 +110,11 @@ impl Job {
             self.background.ring.poke();
         }
         let now = Instant::now();
+        if ready.ended {
+            self.stage = Stage::Left { until: now + AFTERMATH };
+        }
         let silent = self.streams.iter().all(Option::is_none);
         match self.stage {
-            Stage::Running if ready.ended => self.stage = Stage::Left { until: now + AFTERMATH },
             Stage::Running => self.background.kill_if_due(now),
             Stage::Left { .. } if silent => return true,
             Stage::Left { until } if now >= until => {
@@ -159,10 +165,12 @@ impl Job {
             Ending::Signalled(signal) => ProcessStatus::Killed(signal),
         };
         if outcome.oom_killed {
-            self.background.ring.append(Stream::Error, b"ringfence: the memory limit was reached\n");
+            self.background
+                .ring
+                .append(Stream::Error, b"ringfence: the memory limit was reached\n");
         }
         if let Some(screen) = &self.background.screen {
-            screen.close(&self.background.id, sandbox);
+            screen.close();
         }
         self.background.end(status);
         sandbox.record(closed(&self.background));

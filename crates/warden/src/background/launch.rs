@@ -47,6 +47,7 @@ impl Sandbox {
         place: Reservation<'_>,
         launch: Launch<'_>,
     ) -> Result<Arc<Background>, Failure> {
+        self.reactor.prepare(self).map_err(internal)?;
         let mut ends = Ends::make(self, &launch)?;
         let name = format!("b{}", self.next_number());
         let group = (name.clone(), self.new_group(&name)?);
@@ -86,7 +87,7 @@ impl Sandbox {
         }
         let background = record(&place.id, launch, program.pid, Life::of(tree));
         place.fill(&background);
-        self.reactor.add(self, Job::new(background.clone(), program, streams, started));
+        self.reactor.add(Job::new(background.clone(), program, streams, started));
         background
     }
 

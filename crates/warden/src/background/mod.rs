@@ -27,9 +27,9 @@ mod reactor;
 mod registry;
 
 pub(crate) use launch::Launch;
-pub(crate) use log::{Listener, Woke, send_log};
+pub(crate) use log::{Listener, STEP, Woke, send_log};
 pub(crate) use reactor::Reactor;
-pub(crate) use registry::{Kind, Registry, Reservation};
+pub(crate) use registry::{Kind, Registry};
 
 /// Between asking something in the background to end and ending it.
 const GRACE: Duration = Duration::from_secs(5);

@@ -3,6 +3,7 @@
 //! One thread for all, because most of them are silent most of the time and there may be hundreds.
 //! Nothing it does may wait; what may (the last steps of an end) is done elsewhere.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,14 +35,18 @@ struct Inbox {
 }
 
 impl Reactor {
-    pub(super) fn add(&self, sandbox: &Arc<Sandbox>, job: Job) {
-        *self.open.lock() += 1;
+    /// To be called before something is started that is to be added.
+    pub(super) fn prepare(&self, sandbox: &Arc<Sandbox>) -> io::Result<()> {
         let mut inbox = self.inbox.lock();
-        inbox.jobs.push(job);
         if inbox.bell.is_none() {
-            inbox.bell = start(sandbox);
+            inbox.bell = Some(start(sandbox)?);
         }
-        drop(inbox);
+        Ok(())
+    }
+
+    pub(super) fn add(&self, job: Job) {
+        *self.open.lock() += 1;
+        self.inbox.lock().jobs.push(job);
         self.wake();
     }
 
@@ -101,14 +106,13 @@ impl Reactor {
     }
 }
 
-fn start(sandbox: &Arc<Sandbox>) -> Option<Arc<OwnedFd>> {
-    let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
-    let bell = Arc::new(bell);
+fn start(sandbox: &Arc<Sandbox>) -> io::Result<Arc<OwnedFd>> {
+    let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
     let (sandbox, ours) = (sandbox.clone(), bell.clone());
     let run = move || sandbox.reactor.run(&sandbox, &ours);
     let thread = std::thread::Builder::new().name("background".into()).stack_size(STACK);
-    thread.spawn(run).ok()?;
-    Some(bell)
+    thread.spawn(run)?;
+    Ok(bell)
 }
 
 /// Waits until something happens to one of the jobs or a deadline is over.

@@ -37,8 +37,13 @@ pub(crate) struct Handover {
 
 /// Sent once, before the first status line: `source` for the shells that lack it, or lack it for a
 /// file of the current directory, and the way to `cwd` for those that start elsewhere. The status
-/// says whether it led there.
-pub(crate) fn setup(kind: ShellKind, directory: &Directory, cwd: &[u8]) -> Handover {
+/// says whether it led there. Then variables that could not be there from the start.
+pub(crate) fn setup(
+    kind: ShellKind,
+    directory: &Directory,
+    cwd: &[u8],
+    late: &[(Vec<u8>, Vec<u8>)],
+) -> Handover {
     let source: &[&str] = match kind {
         ShellKind::Bash => return Handover::default(),
         ShellKind::Dash => &["source() { ", SOURCE_BODY, " }\n"],
@@ -46,8 +51,13 @@ pub(crate) fn setup(kind: ShellKind, directory: &Directory, cwd: &[u8]) -> Hando
         ShellKind::Busybox => &["_source() { ", SOURCE_BODY, " }; alias source=_source\n"],
     };
     let leave = format!("{} && \\unset OLDPWD\n", directory.source(file::BACK));
+    let mut enter = change_directory(cwd).trim_ascii_end().to_vec();
+    enter.extend(b" || \\command return 1\n");
+    for (name, value) in late {
+        enter.extend([b"\\command export ", &name[..], b"=", &quote(value), b"\n"].concat());
+    }
     Handover {
-        files: vec![(file::BACK, change_directory(cwd))],
+        files: vec![(file::BACK, enter)],
         lines: vec![source.concat().into_bytes(), leave.into_bytes()],
     }
 }
@@ -225,7 +235,7 @@ mod tests {
         };
         let plain = Call { previous: 255, ..Call::default() };
         for kind in [ShellKind::Bash, ShellKind::Dash, ShellKind::Busybox] {
-            let mut all = setup(kind, &directory, &long).lines;
+            let mut all = setup(kind, &directory, &long, &[]).lines;
             all.extend(command(&directory, &call).lines);
             all.extend(command(&directory, &plain).lines);
             all.push(status_line(&directory, u64::MAX, true));

@@ -1,0 +1,155 @@
+"""A docker daemon of our own: own data, own socket, gone at the end."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import tarfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterator, List, Optional
+
+from fs import processes
+
+IMAGE = "ringfence-bench"
+CONTAINER = "ringfence-bench-idle"
+READY_WITHIN = 30.0
+# The container outlives an accident of the benchmark by no more than this.
+LONGEST_RUN = "3600"
+API = "/v1.41"
+
+
+class CannotStart(Exception):
+    """The reason why docker is left out."""
+
+
+class Docker:
+    """A daemon that runs, with an image and an idle container."""
+
+    def __init__(self, client: str, address: Path) -> None:
+        self._client = client
+        self._address = address
+
+    def command(self, *arguments: str) -> List[str]:
+        return [self._client, "--host", f"unix://{self._address}", *arguments]
+
+    def exec_command(self) -> List[str]:
+        return self.command("exec", CONTAINER, "/bin/true")
+
+    def run_command(self) -> List[str]:
+        return self.command("run", "--rm", "--network", "none", IMAGE, "/bin/true")
+
+    def exec_through_api(self) -> None:
+        """What `docker exec` asks for, without starting a client for it."""
+        settings = {"Cmd": ["/bin/true"], "AttachStdout": True, "AttachStderr": True}
+        made = self._ask("POST", f"/containers/{CONTAINER}/exec", settings)
+        self._ask("POST", f"/exec/{made['Id']}/start", {"Detach": False, "Tty": False})
+        self._check(self._ask("GET", f"/exec/{made['Id']}/json")["ExitCode"])
+
+    def run_through_api(self) -> None:
+        settings = {"Image": IMAGE, "Cmd": ["/bin/true"], "HostConfig": {"NetworkMode": "none"}}
+        container = self._ask("POST", "/containers/create", settings)["Id"]
+        self._ask("POST", f"/containers/{container}/start")
+        status = self._ask("POST", f"/containers/{container}/wait")["StatusCode"]
+        self._ask("DELETE", f"/containers/{container}")
+        self._check(status)
+
+    def _ask(self, method: str, path: str, content: Optional[object] = None):
+        connection = UnixConnection(self._address)
+        try:
+            body = None if content is None else json.dumps(content)
+            connection.request(method, API + path, body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            said = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise processes.CommandFailed(f"docker {path}: {error}") from None
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise processes.CommandFailed(f"docker {path}: {said.decode(errors='replace').strip()}")
+        return json.loads(said) if response.getheader("Content-Type") == "application/json" else None
+
+    def _check(self, status: int) -> None:
+        if status != 0:
+            raise processes.CommandFailed(f"docker: the command ended with {status}")
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP on a Unix socket."""
+
+    def __init__(self, address: Path) -> None:
+        super().__init__("docker", timeout=60)
+        self._address = address
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._address))
+
+
+@contextmanager
+def docker(ram: Path) -> Iterator[Docker]:
+    """Start the daemon in `ram`; stop it, and everything it started, at the end."""
+    # The client that came with the daemon, if there are several.
+    client = shutil.which("docker", path=f"/usr/bin:{os.environ.get('PATH', '')}")
+    if client is None or processes.missing("dockerd"):
+        raise CannotStart("docker is not installed")
+    place = ram / "docker"
+    place.mkdir()
+    server = processes.Server(daemon_command(place), ram / "dockerd.log")
+    made = Docker(client, place / "docker.sock")
+    try:
+        wait_until_ready(made, server)
+        try:
+            prepare(made, place)
+        except processes.CommandFailed as error:
+            raise CannotStart(str(error)) from None
+        yield made
+    finally:
+        try:
+            processes.run(made.command("rm", "--force", CONTAINER), timeout=30)
+        except processes.CommandFailed:
+            pass  # there is none, or the daemon has ended
+        server.stop(patience=20)
+
+
+def daemon_command(place: Path) -> List[str]:
+    """Nothing outside `place` is touched: no bridge, no packet filter rules."""
+    return [
+        "dockerd", "--data-root", str(place / "data"), "--exec-root", str(place / "exec"),
+        "--pidfile", str(place / "docker.pid"), "--host", f"unix://{place / 'docker.sock'}",
+        "--bridge=none", "--iptables=false", "--ip6tables=false",
+    ]  # fmt: skip
+
+
+def wait_until_ready(made: Docker, server: processes.Server) -> None:
+    deadline = time.monotonic() + READY_WITHIN
+    while True:
+        try:
+            processes.run(made.command("version"), timeout=READY_WITHIN)
+            return
+        except processes.CommandFailed:
+            if not server.is_running() or time.monotonic() > deadline:
+                raise CannotStart(f"dockerd did not start: {server.last_words()}") from None
+            time.sleep(0.1)
+
+
+def prepare(made: Docker, place: Path) -> None:
+    """An image of nothing but busybox, and a container of it that sleeps."""
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        raise CannotStart("busybox, for docker's image, is not installed")
+    archive = place / "image.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(busybox, "bin/busybox", recursive=False)
+        for name in ("true", "sh", "sleep"):
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(link)
+    processes.run(made.command("import", str(archive), IMAGE), timeout=60)
+    idle = ["run", "--detach", "--network", "none", "--name", CONTAINER, IMAGE, "/bin/sleep", LONGEST_RUN]
+    processes.run(made.command(*idle), timeout=60)

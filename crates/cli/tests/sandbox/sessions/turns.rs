@@ -1,0 +1,85 @@
+//! Several callers: one command at a time in a session, sessions side by side.
+
+use ringfence_link::warden::{Request, SessionExec};
+
+use crate::support::{Sandbox, collect, eventually};
+
+use super::{begin, named, until};
+
+/// Waits until every call that was sent so far waits for its turn in a session.
+pub(crate) fn all_are_queued(sandbox: &Sandbox) {
+    // Connections are taken in order: when this one is answered, those before have their threads.
+    let pid = sandbox.info().warden_pid;
+    eventually("no thread is busy with a call", || {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
+        let names: Vec<String> = tasks.filter_map(|task| name(task).ok()).collect();
+        // A thread that has just begun still has the name of the one that began it.
+        let of = |wanted: &str| names.iter().filter(|name| name.trim() == wanted).count();
+        of("call") == 0 && of("accept") == 1
+    });
+}
+
+in_every_shell! {
+    /// 39
+    fn commands_run_in_the_order_they_came(s) {
+        let wait = s.gate("gate");
+        let (first, _) = s.begin(SessionExec::new(format!("echo up; {wait}; echo 0 >>/tmp/order")));
+        until(&first, "up");
+        let calls: Vec<_> = (1..10).map(|n| {
+            let exec = SessionExec::new(format!("echo {n} >>/tmp/order; echo out {n}"));
+            let call = s.sandbox.client.call(Request::SessionExec { which: s.id.clone(), exec });
+            all_are_queued(&s.sandbox);
+            call.unwrap()
+        }).collect();
+        assert!(s.info().busy);
+        s.open_gate("gate");
+        for (n, call) in (1..10).zip(&calls) {
+            assert_eq!(collect(call).unwrap().out(), format!("out {n}\n"));
+        }
+        let order: String = (0..10).map(|n| format!("{n}\n")).collect();
+        assert_eq!(s.ok("cat /tmp/order"), order);
+    }
+
+    fn a_call_that_hangs_up_while_it_waits_is_dropped(s) {
+        let wait = s.gate("gate");
+        let (first, _) = s.begin(SessionExec::new(format!("echo up; {wait}")));
+        until(&first, "up");
+        let exec = SessionExec::new("echo ran >/tmp/ran");
+        let second = s.sandbox.client.call(Request::SessionExec { which: s.id.clone(), exec });
+        all_are_queued(&s.sandbox);
+        drop(second);
+        s.open_gate("gate");
+        assert_eq!(collect(&first).unwrap().code(), 0);
+        assert_eq!(s.ok("test -e /tmp/ran || echo no"), "no\n");
+    }
+
+    /// 40
+    fn sessions_run_side_by_side(s) {
+        s.sandbox.open(named(s.shell, "other")).unwrap();
+        s.sandbox.ok("mkfifo /tmp/there /tmp/back");
+        // Each waits for the other, which would take for ever one after the other.
+        let (one, _) = s.begin(SessionExec::new("echo a >/tmp/there; cat /tmp/back"));
+        let (two, _) = begin(&s.sandbox, "other", SessionExec::new("cat /tmp/there; echo b >/tmp/back"));
+        assert_eq!(collect(&one).unwrap().out(), "b\n");
+        assert_eq!(collect(&two).unwrap().out(), "a\n");
+    }
+
+    /// 43
+    fn twenty_at_once_do_not_mix(s) {
+        let ids: Vec<String> = (0..5).map(|n| s.sandbox.open(named(s.shell, &format!("w{n}"))).unwrap().id).collect();
+        std::thread::scope(|scope| {
+            for n in 0..20 {
+                let (id, sandbox) = (&ids[n % 5], &s.sandbox);
+                scope.spawn(move || {
+                    for round in 0..10 {
+                        let text = format!("for i in 1 2 3 4 5 6 7 8 9 10; do echo {n}-{round}; echo {n}-{round} >&2; done; (exit {n})");
+                        let run = sandbox.in_session(id, SessionExec::new(text)).unwrap();
+                        let expected = format!("{n}-{round}\n").repeat(10);
+                        assert_eq!((run.out(), run.err(), run.code()), (expected.clone(), expected, n as i32));
+                    }
+                });
+            }
+        });
+    }
+}
