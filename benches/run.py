@@ -36,6 +36,7 @@ NEEDED = ("gcc", "git", "mkfs.ext4", "tar", "find", "grep", "bwrap")
 GROUPS = ("filesystem", "running", "memory")
 # The disk for the second and third group: the tree without the big file.
 RUNNING_DISK = 4 << 30
+SMALL = tree.Shape(files=10, directories=3, bytes=40_000)
 
 
 class CannotRun(Exception):
@@ -215,8 +216,10 @@ def run_sandboxes(options: argparse.Namespace) -> List[document.Part]:
             peer = start_docker(cleanup, ram, results)
             with sandbox_site(options, root, ram / "running.log", counts, peer) as site:
                 running.measure.measure(site, results)
+    sizes = sizes_of(options)
     how = {
         "mode": "quick" if options.quick else "full",
+        "large tree": f"{sizes.files} files, {sizes.directories} directories",
         "duration": f"{time.monotonic() - started:.0f} s",
         "load before": f"{load:.1f}" + (", busy: the figures scatter" if load > BUSY else ""),
         **tasks.describe(counts),
@@ -230,7 +233,7 @@ def make_directories(root: Path, sizes: tree.Sizes) -> None:
     """A small directory, a large tree and files to print."""
     generator = random.Random(tree.SEED)
     text = tree.source_text(generator)
-    tree.fill(root / "small", tree.Shape(10, 3, 40_000), text, generator)
+    tree.fill(root / "small", SMALL, text, generator)
     tree.fill(root / "large" / "vendor", sizes.vendor, text, generator)
     tree.fill(root / "large" / "repo", sizes.repository, text, generator)
     (root / "outputs").mkdir()

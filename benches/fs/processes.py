@@ -150,7 +150,8 @@ class Server:
         if self._process.stdin is not None:
             self._process.stdin.close()
         elif self.is_running():
-            self._process.terminate()
+            # It leads a group of its own, and may itself be waiting for the one that does the work.
+            os.killpg(self._process.pid, signal.SIGTERM)
         try:
             self._process.wait(timeout=patience)
         except subprocess.TimeoutExpired:

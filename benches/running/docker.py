@@ -1,4 +1,4 @@
-"""A docker daemon of our own: own data, own socket, gone at the end."""
+"""A docker daemon of our own: own data, own socket, own namespaces, gone at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import socket
 import tarfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Iterator, List, Optional
 
@@ -18,8 +18,8 @@ from fs import processes
 IMAGE = "ringfence-bench"
 CONTAINER = "ringfence-bench-idle"
 READY_WITHIN = 30.0
-# The container outlives an accident of the benchmark by no more than this.
-LONGEST_RUN = "3600"
+CGROUPS = Path("/sys/fs/cgroup")
+CGROUP = "ringfence-bench-docker"
 API = "/v1.41"
 
 
@@ -100,30 +100,53 @@ def docker(ram: Path) -> Iterator[Docker]:
         raise CannotStart("docker is not installed")
     place = ram / "docker"
     place.mkdir()
-    server = processes.Server(daemon_command(place), ram / "dockerd.log")
-    made = Docker(client, place / "docker.sock")
-    try:
+    # Each step by itself, so that an interruption of one does not keep the next from being done.
+    with ExitStack() as cleanup:
+        cleanup.callback(remove_cgroups)
+        server = processes.Server(daemon_command(place), ram / "dockerd.log")
+        cleanup.callback(server.stop, patience=20)
+        made = Docker(client, place / "docker.sock")
         wait_until_ready(made, server)
+        cleanup.callback(remove_container, made)
         try:
             prepare(made, place)
         except processes.CommandFailed as error:
             raise CannotStart(str(error)) from None
         yield made
-    finally:
-        try:
-            processes.run(made.command("rm", "--force", CONTAINER), timeout=30)
-        except processes.CommandFailed:
-            pass  # there is none, or the daemon has ended
-        server.stop(patience=20)
+
+
+def remove_container(made: Docker) -> None:
+    """It ignores the signal that a daemon's end begins with, and would be waited for."""
+    try:
+        processes.run(made.command("rm", "--force", CONTAINER), timeout=30)
+    except processes.CommandFailed:
+        pass  # there is none, or the daemon has ended
 
 
 def daemon_command(place: Path) -> List[str]:
-    """Nothing outside `place` is touched: no bridge, no packet filter rules."""
-    return [
+    """Nothing outside `place` is touched: no bridge, no packet filter rules, a /run of its own.
+
+    Containers and their keepers do not end with the daemon. So it gets a pid namespace, whose first
+    process dies with this benchmark, however that ends, and takes everything along.
+    """
+    daemon = [
         "dockerd", "--data-root", str(place / "data"), "--exec-root", str(place / "exec"),
         "--pidfile", str(place / "docker.pid"), "--host", f"unix://{place / 'docker.sock'}",
-        "--bridge=none", "--iptables=false", "--ip6tables=false",
+        "--bridge=none", "--iptables=false", "--ip6tables=false", "--cgroup-parent", f"/{CGROUP}",
     ]  # fmt: skip
+    reaper = [] if processes.missing("tini") else ["tini", "--"]
+    inside = ["sh", "-c", 'mount -t tmpfs run /run && exec "$@"', "sh", *reaper, *daemon]
+    return ["unshare", "--mount", "--pid", "--mount-proc", "--kill-child", "--", *inside]
+
+
+def remove_cgroups() -> None:
+    """What the daemon leaves: empty groups, in every hierarchy. One that is in use stays."""
+    for top in (CGROUPS / CGROUP, *CGROUPS.glob(f"*/{CGROUP}")):
+        for group, _, _ in os.walk(top, topdown=False):
+            try:
+                os.rmdir(group)
+            except OSError:
+                pass
 
 
 def wait_until_ready(made: Docker, server: processes.Server) -> None:
@@ -151,5 +174,5 @@ def prepare(made: Docker, place: Path) -> None:
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(link)
     processes.run(made.command("import", str(archive), IMAGE), timeout=60)
-    idle = ["run", "--detach", "--network", "none", "--name", CONTAINER, IMAGE, "/bin/sleep", LONGEST_RUN]
+    idle = ["run", "--detach", "--network", "none", "--name", CONTAINER, IMAGE, "/bin/sleep", "1000000"]
     processes.run(made.command(*idle), timeout=60)

@@ -25,8 +25,8 @@ class Row:
 
 
 ROWS: Tuple[Row, ...] = (
-    Row("start", "create + start + first exec, small directory", "small/usable", 30, 10),
-    Row("start-large", "the same, 25 000 files", "large/usable", 30, 10),
+    Row("start", "create + start + first exec, 10 files", "small/usable", 30, 10),
+    Row("start-large", "the same, large tree", "large/usable", 30, 10),
     Row("mount", "of which mount to usable", "mount", 1.5, 0.7),
     Row("exec", "exec of `true`, no shell", "exec", 3, 1.5),
     Row("exec-shell", "exec of `sh -c true`", "exec-shell"),
@@ -34,7 +34,7 @@ ROWS: Tuple[Row, ...] = (
     Row("session-exec-p99", "session exec of a builtin, p99", "session-exec", 1.5, 0.7, 0.99),
     Row("session-open", "session create", "session-open", 5, 3),
     Row("destroy", "destroy", "small/destroy", 10, 4),
-    Row("destroy-large", "the same, 25 000 files", "large/destroy", 10, 4),
+    Row("destroy-large", "the same, large tree", "large/destroy", 10, 4),
     Row("command-line", "`ringfence run DIR -- true`", "command-line"),
     Row("spawn-shell", "host: `sh -c true`", "spawn-shell"),
     Row("fork", "host: `true` by fork instead of vfork", "fork"),

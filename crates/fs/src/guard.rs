@@ -221,16 +221,15 @@ impl Guard {
     ) -> Result<(Attr, Keep, Opened)> {
         self.may_make(pid, Operation::Create, parent, name)?;
         let (attr, opened) = self.tree.create(parent, name, mode, backer)?;
-        if self.events.is_on() {
-            let paths = self.tree.paths_below(parent, name);
-            self.record(pid, Operation::Create, &paths, Level::Write, true);
-        }
+        self.changed(pid, Operation::Create, parent, name);
         Ok((attr, self.keep(parent), opened))
     }
 
     pub fn mkdir(&self, pid: Pid, parent: NodeId, name: &[u8], mode: u32) -> Result<(Attr, Keep)> {
         self.may_make(pid, Operation::Create, parent, name)?;
-        Ok((self.tree.mkdir(parent, name, mode)?, self.keep(parent)))
+        let attr = self.tree.mkdir(parent, name, mode)?;
+        self.changed(pid, Operation::Create, parent, name);
+        Ok((attr, self.keep(parent)))
     }
 
     /// Fifos, sockets and regular files; a device is `EPERM` even where everything may be written.
@@ -246,7 +245,9 @@ impl Guard {
         if !matches!(kind, FileType::Fifo | FileType::Socket | FileType::RegularFile) {
             return Err(Errno::PERM);
         }
-        Ok((self.tree.mknod(parent, name, kind, mode)?, self.keep(parent)))
+        let attr = self.tree.mknod(parent, name, kind, mode)?;
+        self.changed(pid, Operation::Create, parent, name);
+        Ok((attr, self.keep(parent)))
     }
 
     pub fn symlink(
@@ -257,18 +258,24 @@ impl Guard {
         target: &[u8],
     ) -> Result<(Attr, Keep)> {
         self.may_make(pid, Operation::Create, parent, name)?;
-        Ok((self.tree.symlink(parent, name, target)?, self.keep(parent)))
+        let attr = self.tree.symlink(parent, name, target)?;
+        self.changed(pid, Operation::Create, parent, name);
+        Ok((attr, self.keep(parent)))
     }
 
     pub fn unlink(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<()> {
         self.may_remove(pid, Operation::Remove, parent, name)?;
-        self.tree.unlink(parent, name)
+        self.tree.unlink(parent, name)?;
+        self.changed(pid, Operation::Remove, parent, name);
+        Ok(())
     }
 
     /// The tree refuses unless the directory is really empty, hidden entries included.
     pub fn rmdir(&self, pid: Pid, parent: NodeId, name: &[u8]) -> Result<()> {
         self.may_remove(pid, Operation::Remove, parent, name)?;
-        self.tree.rmdir(parent, name)
+        self.tree.rmdir(parent, name)?;
+        self.changed(pid, Operation::Remove, parent, name);
+        Ok(())
     }
 
     // ---- decided by both ----
@@ -276,7 +283,9 @@ impl Guard {
     pub fn link(&self, pid: Pid, id: NodeId, parent: NodeId, name: &[u8]) -> Result<(Attr, Keep)> {
         self.node_with(pid, Operation::Link, id, Level::Write)?;
         self.may_make(pid, Operation::Link, parent, name)?;
-        Ok((self.tree.link(id, parent, name)?, self.keep(parent)))
+        let attr = self.tree.link(id, parent, name)?;
+        self.changed(pid, Operation::Link, parent, name);
+        Ok((attr, self.keep(parent)))
     }
 
     /// Both names must be writable, and everything below a directory that moves. Returns whether
@@ -296,6 +305,8 @@ impl Guard {
         }
         self.tree.rename(from, to, mode)?;
         self.levels.forget();
+        self.changed(pid, Operation::Rename, from.0, from.1);
+        self.changed(pid, Operation::Rename, to.0, to.1);
         Ok(moves_dir && !self.is_uniform())
     }
 
@@ -374,7 +385,12 @@ impl Guard {
         if owner.0.is_some_and(|u| u != uid) || owner.1.is_some_and(|g| g != gid) {
             return Err(Errno::PERM);
         }
-        Ok((self.tree.setattr(id, handle, set)?, self.keep(id)))
+        let attr = self.tree.setattr(id, handle, set)?;
+        if self.events.is_on() {
+            let paths = self.tree.paths(id);
+            self.record(pid, Operation::SetAttributes, &paths, Level::Write, true);
+        }
+        Ok((attr, self.keep(id)))
     }
 
     pub fn getxattr(&self, pid: Pid, id: NodeId, name: &[u8]) -> Result<Vec<u8>> {
@@ -479,6 +495,14 @@ impl Guard {
         let paths = self.tree.paths_below(parent, name);
         self.record(pid, operation, &paths, Level::Write, false);
         Err(if level == Level::None { Errno::NOENT } else { Errno::ACCESS })
+    }
+
+    /// Something was done to a name; recorded only when it has succeeded.
+    fn changed(&self, pid: Pid, operation: Operation, parent: NodeId, name: &[u8]) {
+        if self.events.is_on() {
+            let paths = self.tree.paths_below(parent, name);
+            self.record(pid, operation, &paths, Level::Write, true);
+        }
     }
 
     fn keep(&self, dir: NodeId) -> Keep {

@@ -119,7 +119,10 @@ impl Sandbox {
         let _ = caller.send(&announced, &[]);
         let mut execution = Execution::new(&tree, &program, pump, exec.timeout_ms);
         let (ending, usage) = execution.run();
-        let outcome = execution.outcome(ending, usage);
+        let mut outcome = execution.outcome(ending, usage);
+        if self.inside.is_gone() {
+            outcome.reason = Some("the sandbox has ended".into());
+        }
         self.running.lock().remove(&started.name);
         drop(tree);
         self.inside.forget(program.id);

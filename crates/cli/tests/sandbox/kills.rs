@@ -108,16 +108,27 @@ impl Running {
             if let Some(status) = self.caller.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "the caller did not end");
+            if Instant::now() > deadline {
+                let left = self.leftovers().map(|left| left.found());
+                eprintln!("HUNG {} {left:#?}", self.caller.id()); std::thread::sleep(Duration::from_secs(300)); panic!("the caller did not end: {left:#?}");
+            }
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    fn leftovers(&self) -> Option<Leftovers> {
+        let dir = self.dir()?;
+        let id = dir.file_name()?.to_str()?.to_owned();
+        Some(Leftovers::of(&id, &dir, &self.state().join("users")))
     }
 
     /// Nothing is left of it but a layer that opens and a record that holds.
     fn left_in_order(&self) {
         let Some(dir) = self.dir() else { return };
         let id = dir.file_name().unwrap().to_str().unwrap().to_owned();
-        Leftovers::of(&id, &dir, &self.state().join("users")).assert_none();
+        if let Some(left) = self.leftovers() {
+            left.assert_none();
+        }
         if dir.join("journal.jsonl").exists() {
             verify(&dir, &id).unwrap();
         }
@@ -192,6 +203,7 @@ fn kill_one(chance: &mut Chance) {
         found.is_some() || !is_alive(running.caller.id() as i32)
     });
     spin(chance.below(5_000));
+    eprintln!("KILL {victim:?} {found:?} caller {}", running.caller.id());
     let pid = found.unwrap_or_else(|| panic!("{victim:?} never came"));
     kill(pid);
     let status = running.ended();
@@ -306,10 +318,22 @@ fn parent_of(pid: i32) -> i32 {
 fn ends_in_order(mut sandbox: Sandbox) {
     let config = sandbox.config.clone();
     let left = Leftovers::of(&config.id, &config.dir, &config.users);
-    sandbox.client.ask(Request::Stop).unwrap();
+    let _ = sandbox.client.ask(Request::Stop);
     sandbox.warden.wait().unwrap();
     left.assert_none();
     verify(&config.dir, &config.id).unwrap();
+}
+
+#[test]
+fn a_command_whose_sandbox_was_killed_says_so() {
+    require_sandbox!();
+    let sandbox = Maker::new().start();
+    let call = sandbox.client.call(Request::Exec(Exec::shell("echo up; sleep 1000"))).unwrap();
+    while !matches!(call.next().unwrap(), Event::Output(_)) {}
+    kill(sandbox.info().init_pid);
+    let outcome = collect(&call).unwrap().outcome;
+    assert_eq!((outcome.exit_code, outcome.oom_killed), (137, false), "{outcome:?}");
+    assert_eq!(outcome.reason.as_deref(), Some("the sandbox has ended"));
 }
 
 #[test]

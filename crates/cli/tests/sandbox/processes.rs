@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use ringfence_link::client::{ClientError, Event, Ongoing};
 use ringfence_link::warden::{
-    Code, Command, Exec, HttpCheck, ProcessInfo, ProcessStatus, Reply, Request, StartProcess, Until,
+    Code, Command, Exec, HttpCheck, OpenSession, ProcessInfo, ProcessStatus, Reply, Request,
+    SessionExec, StartProcess, Until,
 };
 
 use crate::support::{
@@ -753,7 +754,7 @@ fn a_flood_to_one_who_does_not_read_takes_bounded_memory_and_blocks_nobody() {
     let sandbox = Sandbox::new();
     let process = sandbox.start("yes flood");
     let stalled = sandbox.follow(&process.id, 0);
-    assert!(matches!(stalled.next().unwrap(), Event::Reply(Reply::Log { from: 0 }, _)));
+    assert!(matches!(stalled.next().unwrap(), Event::Reply(Reply::Log { .. }, _)));
     eventually("far more is printed than is kept", || {
         sandbox.process(&process.id).unwrap().log_end > 64 * 1024 * 1024
     });
@@ -842,4 +843,63 @@ fn a_process_ends_with_its_sandbox() {
     eventually("it runs", || !processes_with(&time).is_empty());
     sandbox.stop();
     eventually("it is gone", || !processes_with(&time).iter().any(|pid| is_alive(*pid)));
+}
+
+fn in_session(session: &str, text: &str) -> StartProcess {
+    StartProcess { session: Some(session.into()), ..shell(text) }
+}
+
+#[test]
+fn a_process_of_a_session_begins_where_the_session_is_and_does_not_change_it() {
+    require_sandbox!();
+    let sandbox = Maker::new().file("sub/deep/x", "").start();
+    let session = sandbox.open(OpenSession { name: Some("work".into()), ..Default::default() });
+    let run = |text: &str| sandbox.in_session("work", SessionExec::new(text)).unwrap().out();
+    run("cd sub; export A=\"it's\"; B=hidden; unset LANG");
+    let text = "pwd; echo \"$A[$B][$LANG][$C]\"; cd /; export A=other";
+    let env = vec![(b"C".to_vec(), b"given".to_vec())];
+    let process = sandbox.try_start(StartProcess { env, ..in_session("work", text) }).unwrap();
+    assert_eq!(sandbox.log(&process.id).out(), "/workspace/sub\nit's[][][given]\n");
+    assert_eq!(process.session, Some(session.unwrap().id));
+    let deeper = StartProcess { cwd: Some(b"deep".to_vec()), ..in_session("work", "pwd") };
+    let process = sandbox.try_start(deeper).unwrap();
+    assert_eq!(sandbox.log(&process.id).out(), "/workspace/sub/deep\n");
+    assert_eq!(run("pwd; echo $A"), "/workspace/sub\nit's\n");
+    let unknown = sandbox.try_start(in_session("none", "true"));
+    assert_eq!(code_of(unknown), Code::SessionNotFound);
+}
+
+#[test]
+fn a_busy_session_does_not_keep_a_process_from_starting() {
+    require_sandbox!();
+    let sandbox = Sandbox::new();
+    sandbox.in_session("default", SessionExec::new("cd /tmp")).unwrap();
+    let exec = SessionExec::new("echo busy; cd /; sleep 1000");
+    let call = sandbox.client.call(Request::SessionExec { which: "default".into(), exec }).unwrap();
+    while !matches!(call.next().unwrap(), Event::Output(_)) {}
+    let process = sandbox.try_start(in_session("default", "pwd")).unwrap();
+    assert_eq!(sandbox.log(&process.id).out(), "/tmp\n");
+}
+
+#[test]
+fn a_process_ends_with_its_session_and_one_without_does_not() {
+    require_sandbox!();
+    let (sandbox, time) = (Sandbox::new(), unique_sleep());
+    for end in ["close", "exit"] {
+        let session = sandbox.open(OpenSession::default()).unwrap();
+        let text = format!("trap '' TERM; echo up; (setsid sleep {time} &); sleep {time}");
+        let process = sandbox.try_start(in_session(&session.id, &text)).unwrap();
+        let other = sandbox.start("sleep 1000");
+        sandbox.line(&process.id, "up");
+        if end == "close" {
+            sandbox.client.ask(Request::CloseSession { which: session.id.clone() }).unwrap();
+        } else {
+            sandbox.in_session(&session.id, SessionExec::new("exit 3")).unwrap();
+        }
+        assert!(matches!(sandbox.ended(&process.id), ProcessStatus::Killed(_)), "{end}");
+        assert!(!processes_with(&time).iter().any(|pid| is_alive(*pid)));
+        assert_eq!(sandbox.process(&other.id).unwrap().status, ProcessStatus::Running);
+        let late = sandbox.try_start(in_session(&session.id, "true"));
+        assert!(matches!(code_of(late), Code::SessionClosed | Code::SessionNotFound));
+    }
 }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use ringfence_link::client::{ClientError, Event, Ongoing};
 use ringfence_link::warden::{
-    Code, Command, Control, OpenTerminal, ProcessStatus, Reply, Request, TerminalInfo,
+    Code, Command, Control, OpenSession, OpenTerminal, ProcessStatus, Reply, Request, SessionExec,
+    TerminalInfo,
 };
 
 use crate::support::{
@@ -690,4 +691,19 @@ fn a_sandbox_that_ends_is_not_an_exit_with_success() {
         Err(ClientError::Lost) | Ok(ProcessStatus::Killed(_)) => {}
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_terminal_of_a_session_begins_where_it_is_and_ends_with_it() {
+    require_sandbox!();
+    let sandbox = Sandbox::new();
+    let session = sandbox.open(OpenSession::default()).unwrap();
+    let exec = SessionExec::new("cd /tmp; export A=exported");
+    sandbox.in_session(&session.id, exec).unwrap();
+    let mut terminal =
+        sandbox.on_terminal(OpenTerminal { session: Some(session.id.clone()), ..bash() });
+    terminal.expect("READY> ");
+    assert_eq!(terminal.run("echo $PWD $A $TERM"), "/tmp exported xterm-256color\n");
+    sandbox.client.ask(Request::CloseSession { which: session.id }).unwrap();
+    assert_ne!(terminal.ended().unwrap(), ProcessStatus::Exited(0));
 }

@@ -50,6 +50,30 @@ fn a_granted_open_is_recorded_for_reading_and_for_writing() {
 }
 
 #[test]
+fn everything_that_changes_a_name_is_recorded_once_it_is_done() {
+    require_fuse!();
+    let (ws, file) = watched(Workspace::new().preset("full-access").file("a", "a").file("b", "b"));
+    ws.ok("mkdir dir; ln -s a sym; ln a hard; mv b moved; rm a; rmdir dir; chmod 600 moved");
+    ws.fails("rmdir sym");
+    let done = [
+        ("create", "/dir"),
+        ("create", "/sym"),
+        ("link", "/hard"),
+        ("rename", "/b"),
+        ("rename", "/moved"),
+        ("remove", "/a"),
+        ("remove", "/dir"),
+        ("setattr", "/moved"),
+    ];
+    for (operation, path) in done {
+        let entry =
+            format!("\"operation\":\"{operation}\",\"path\":\"{path}\",\"decision\":\"granted\"");
+        eventually(&entry, || recorded(&file).contains(&entry));
+    }
+    assert!(!recorded(&file).contains("\"operation\":\"remove\",\"path\":\"/sym\""));
+}
+
+#[test]
 fn a_hidden_name_is_recorded_whether_or_not_it_exists() {
     require_fuse!();
     let (ws, file) = watched(Workspace::new().preset("agent-safe").file("there.key", "x"));

@@ -10,7 +10,7 @@ use ringfence_link::warden::{Command, Failure, Outcome, Variable};
 
 use super::job::Job;
 use super::registry::Reservation;
-use super::{Background, Life};
+use super::{Background, Beginning, Life};
 use crate::exec::{Line, OOM_COMMAND, refusal};
 use crate::inside::{Program, SpawnFailure};
 use crate::journal::Event;
@@ -28,12 +28,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) command: &'a Command,
     /// What is run for it.
     pub(crate) line: Line,
-    pub(crate) session: Option<String>,
     /// The variables of the request.
     pub(crate) given: &'a [Variable],
-    /// All variables.
-    pub(crate) env: Vec<Vec<u8>>,
-    pub(crate) cwd: Vec<u8>,
+    pub(crate) beginning: Beginning,
     /// How much of what it prints is kept.
     pub(crate) log: usize,
     /// Not connected yet.
@@ -53,9 +50,9 @@ impl Sandbox {
         let group = (name.clone(), self.new_group(&name)?);
         let started = self.begin(&Starting {
             how: launch.how,
-            session: launch.session.clone(),
+            session: launch.beginning.session.clone(),
             command: launch.command,
-            cwd: &launch.cwd,
+            cwd: &launch.beginning.cwd,
             env: launch.given,
             changes: false,
         });
@@ -88,6 +85,7 @@ impl Sandbox {
         let background = record(&place.id, launch, program.pid, Life::of(tree));
         place.fill(&background);
         self.reactor.add(Job::new(background.clone(), program, streams, started));
+        self.bind(&background);
         background
     }
 
@@ -99,7 +97,7 @@ impl Sandbox {
         started: &Started,
     ) -> Result<Arc<Background>, Failure> {
         let program = launch.line.argv[0].clone();
-        let (exit_code, reason) = match refusal(&program, &launch.cwd, &refused) {
+        let (exit_code, reason) = match refusal(&program, &launch.beginning.cwd, &refused) {
             Some(told) => told,
             None if self.inside.is_gone() => return Err(internal("the sandbox has ended")),
             None => (126, format!("cannot start: {refused}")),
@@ -118,7 +116,7 @@ fn record(id: &str, launch: Launch<'_>, pid: i32, life: Life) -> Arc<Background>
     Arc::new(Background {
         id: id.into(),
         command: text_of(launch.command),
-        session: launch.session,
+        session: launch.beginning.session,
         created_ms: now_ms(),
         pid,
         ring: Ring::new(launch.log),
@@ -129,7 +127,7 @@ fn record(id: &str, launch: Launch<'_>, pid: i32, life: Life) -> Arc<Background>
 
 fn opened(id: &str, command: &str, launch: &Launch<'_>) -> Event {
     use crate::journal::event::{ProcessOpened, TerminalOpened};
-    let (id, command, session) = (id.into(), command.into(), launch.session.clone());
+    let (id, command, session) = (id.into(), command.into(), launch.beginning.session.clone());
     match &launch.screen {
         None => Event::ProcessOpened(ProcessOpened { process: id, command, session }),
         Some(screen) => {
@@ -175,8 +173,8 @@ impl Ends {
     fn request(&self, launch: &Launch<'_>) -> Spawn {
         Spawn {
             argv: launch.line.argv.clone(),
-            env: launch.env.clone(),
-            cwd: launch.cwd.clone(),
+            env: launch.beginning.env.clone(),
+            cwd: launch.beginning.cwd.clone(),
             stdio: self.stdio,
             oom_score_adj: OOM_COMMAND,
             ..Spawn::default()

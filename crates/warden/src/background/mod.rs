@@ -2,6 +2,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `beginning` | the directory and the variables it starts with |
 //! | `launch` | from a request to something that runs, or to a record that says why not |
 //! | `reactor` | the one thread that reads what all of them print, and notices when they end |
 //! | `job` | how one of them gets from running to over |
@@ -20,12 +21,14 @@ use crate::sandbox::now_ms;
 use crate::terminals::Screen;
 use crate::tree::{SIGKILL, SIGTERM, Tree};
 
+mod beginning;
 mod job;
 mod launch;
 mod log;
 mod reactor;
 mod registry;
 
+pub(crate) use beginning::Beginning;
 pub(crate) use launch::Launch;
 pub(crate) use log::{Listener, STEP, Woke, send_log};
 pub(crate) use reactor::Reactor;
@@ -33,6 +36,11 @@ pub(crate) use registry::{Kind, Registry};
 
 /// Between asking something in the background to end and ending it.
 const GRACE: Duration = Duration::from_secs(5);
+/// The same for what has lost its terminal or its session: nobody waits for it.
+const SHORT_GRACE: Duration = Duration::from_secs(1);
+
+const SIGHUP: i32 = 1;
+const SIGCONT: i32 = 18;
 
 /// One process or terminal, running or over.
 #[derive(Debug)]
@@ -100,8 +108,17 @@ impl Background {
         }
     }
 
+    /// Ends it because what it belongs to has ended. Who asks must wake the reactor.
+    pub(crate) fn hang_up(&self) {
+        let Some(tree) = self.tree() else { return };
+        tree.signal(if self.screen.is_some() { SIGHUP } else { SIGTERM });
+        // One that is stopped notices only when it goes on.
+        tree.signal(SIGCONT);
+        self.kill_within(SHORT_GRACE);
+    }
+
     /// Lets it be ended for certain when this time is over, or at the time set before.
-    pub(crate) fn kill_within(&self, time: Duration) {
+    fn kill_within(&self, time: Duration) {
         let at = Instant::now() + time;
         let mut life = self.life.lock();
         life.kill_at = Some(life.kill_at.map_or(at, |before| before.min(at)));

@@ -6,7 +6,7 @@ use ringfence_link::channel::Channel;
 use ringfence_link::warden::{Code, Command, Failure, ProcessInfo, Reply, StartProcess};
 
 use crate::background::{Background, Kind, Launch, Registry, check_signal, send_log};
-use crate::environment::{check_variables, directory, environment, invalid};
+use crate::environment::invalid;
 use crate::exec::Line;
 use crate::journal::event::How;
 use crate::sandbox::Sandbox;
@@ -44,21 +44,19 @@ impl Sandbox {
         self: &Arc<Self>,
         start: &StartProcess,
     ) -> Result<ProcessInfo, Failure> {
-        check_variables(&start.env)?;
         let line = Line::of(&start.command)?;
         if matches!(&start.command, Command::Shell(text) if text.trim_ascii().is_empty()) {
             return Err(invalid("there is no command"));
         }
-        let cwd = directory(start.cwd.as_deref())?;
+        let session = start.session.as_deref();
+        let beginning = self.beginning(session, &start.env, start.cwd.as_deref())?;
         let place = self.processes.registry.reserve(start.id.as_deref())?;
         let launch = Launch {
             how: How::Process,
             command: &start.command,
             line,
-            session: None,
             given: &start.env,
-            env: environment(&self.config.env, &start.env),
-            cwd,
+            beginning,
             log: LOG,
             screen: None,
         };

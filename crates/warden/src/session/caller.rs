@@ -116,7 +116,8 @@ impl Caller {
         }
         let channel = self.channel;
         let deliver = move || {
-            let passed = rest.iter().try_for_each(|(s, bytes)| channel.send_bytes(KINDS[*s], bytes));
+            let passed =
+                rest.iter().try_for_each(|(s, bytes)| channel.send_bytes(KINDS[*s], bytes));
             let _ = passed.and_then(|()| channel.send(&reply, &[]));
         };
         match self.stalled {

@@ -39,8 +39,6 @@ pub(super) struct Early {
     pub(super) at: Option<Instant>,
     pub(super) timed_out: bool,
     pub(super) cancelled: bool,
-    /// Processor time used in the group that was left.
-    pub(super) cpu: Duration,
     foreground: i32,
 }
 
@@ -78,7 +76,6 @@ impl Running<'_> {
     }
 
     fn ask(&mut self) {
-        self.early.cpu = self.shell.groups.cpu_time();
         self.shell.groups.move_out(self.number);
         self.early.foreground = self.shell.foreground();
         // An interrupt is the only way out of a loop of builtins; a stopped shell has to go on.

@@ -51,12 +51,8 @@ impl Place {
         let made = self.ask(ShellFiles { files, outgoing, incoming: vec![] }, 8)?;
         let mut made = made.into_iter();
         let mut next = || made.next().ok_or_else(|| io::Error::other("init sent too little"));
-        let texts = [
-            (TEXTS[0], next()?),
-            (TEXTS[1], next()?),
-            (TEXTS[2], next()?),
-            (TEXTS[3], next()?),
-        ];
+        let texts =
+            [(TEXTS[0], next()?), (TEXTS[1], next()?), (TEXTS[2], next()?), (TEXTS[3], next()?)];
         let mut fifo = || next().and_then(is_fifo);
         let (streams, status, answer) = ([fifo()?, fifo()?], fifo()?, fifo()?);
         let script = match transport {

@@ -31,6 +31,10 @@ pub(super) struct Groups {
     left: bool,
     /// The shell, as it is called outside.
     shell: i32,
+    /// What the current group had used before the command that runs.
+    cpu_before: Duration,
+    /// What that command has used in a group that was left.
+    cpu_left: Duration,
 }
 
 struct Named {
@@ -55,6 +59,8 @@ impl Groups {
             older: VecDeque::new(),
             left: false,
             shell: 0,
+            cpu_before: Duration::ZERO,
+            cpu_left: Duration::ZERO,
         };
         groups.current = groups.make()?;
         Ok(groups)
@@ -99,26 +105,32 @@ impl Groups {
         self.sandbox.origins.forget_pids_of(&self.owner);
         self.know_the_shell();
         self.sweep();
+        // Now, when nobody waits for it.
+        (self.cpu_before, self.cpu_left) = (self.cpu_of_group(), Duration::ZERO);
     }
 
-    /// Takes the shell to a fresh group. What stays in the old one runs for `command`.
-    pub(super) fn move_out(&mut self, command: u64) {
+    /// Takes the shell to a fresh group. What stays in the old one runs for `command`. Whether it
+    /// could be done: otherwise all stay together, and what is left over counts as the next
+    /// command's.
+    pub(super) fn move_out(&mut self, command: u64) -> bool {
         self.left = false;
         if self.current.is_none() {
-            return;
+            return false;
         }
-        // Without a new group all stay together: what is left over then counts as the next
-        // command's.
-        let Ok(Some(fresh)) = self.make() else { return };
+        let used = self.cpu_time();
+        let Ok(Some(fresh)) = self.make() else { return false };
         if fresh.group.move_in(self.shell).is_err() {
-            return;
+            self.remove(fresh);
+            return false;
         }
         if let Some(old) = self.current.replace(fresh) {
             // After the move, or the shell would be remembered as working for the old command.
             self.sandbox.origins.add_group(&old.name, &Owner::of(command));
             self.older.push_back(old);
             self.left = true;
+            (self.cpu_before, self.cpu_left) = (Duration::ZERO, used);
         }
+        true
     }
 
     /// Removes some of the old groups that have become empty.
@@ -192,8 +204,12 @@ impl Groups {
         self.shell > 1 && foreground > 1 && foreground != self.shell
     }
 
-    /// Processor time used in the current group so far.
+    /// Processor time that the running command has used so far.
     pub(super) fn cpu_time(&self) -> Duration {
+        self.cpu_left + self.cpu_of_group().saturating_sub(self.cpu_before)
+    }
+
+    fn cpu_of_group(&self) -> Duration {
         let time = self.current.as_ref().and_then(|named| named.group.cpu_time());
         time.unwrap_or_default()
     }

@@ -7,10 +7,12 @@ use ringfence_link::init::Ending;
 use ringfence_link::warden::{Failure, Reply};
 
 use super::caller::Caller;
+use super::conclude::{Answer, Finish};
 use super::protocol::exports;
-use super::run::{Answer, Finish, Running};
+use super::run::Running;
 use super::session::{Phase, Queued, Session, Task};
-use super::shell::{Recipe, Shell};
+use super::shell::Shell;
+use super::start::Recipe;
 use crate::journal::event::{SessionClosed, SessionOpened};
 use crate::journal::{Event, List, Text};
 use crate::sandbox::Sandbox;
@@ -94,6 +96,7 @@ impl Keeper {
 
     /// Another shell with the directory and the exported variables of the one before.
     fn restart(&mut self) -> Result<(), Failure> {
+        self.sandbox.sessions.check_room()?;
         let kept = self.session.kept();
         let env = exports::parse(&kept.exports);
         let recipe = Recipe { cwd: kept.cwd, env, ..self.session.recipe.clone() };

@@ -2,62 +2,56 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | this one | which sessions there are: open, find, list, close, limits |
+//! | this one | what can be asked of them |
+//! | `registry` | which there are, and how many there may be |
 //! | `session` | one of them as others see it, and how they reach its thread |
 //! | `keeper` | the thread that drives the shell, one command after the other |
-//! | `run`, `early` | one command, and how it is ended before its time |
+//! | `run`, `early`, `conclude` | one command; how it is ended before its time; its end |
 //! | `caller` | who asked for it: output, input, hanging up |
-//! | `shell` | the shell and everything that has to be attended to while it lives |
-//! | `files`, `driver`, `terminal`, `groups` | its files, the way lines take, its terminal, its cgroups |
-//! | `watch` | what is waited for |
+//! | `start`, `shell` | a shell, and everything that has to be attended to while it lives |
+//! | `files`, `driver` | the files it is driven through, and the way lines take |
+//! | `terminal`, `groups`, `watch` | its terminal, its cgroups, what is waited for |
 //! | `protocol` | what is said to a shell and what it says back |
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use ringfence_link::channel::Channel;
 use ringfence_link::warden::{
     Code, Failure, OpenSession, Reply, SessionExec, SessionInfo, Variable,
 };
 
 mod caller;
+mod conclude;
 mod driver;
 mod early;
 mod files;
 mod groups;
 mod keeper;
 mod protocol;
+mod registry;
 mod run;
 #[allow(clippy::module_inception)]
 mod session;
 mod shell;
+mod start;
 mod terminal;
 mod watch;
 
 use keeper::Keeper;
 use protocol::{ShellKind, exports};
-use session::{Phase, Plan, Queued, Session};
-use shell::{Recipe, Shell};
+pub(crate) use registry::Sessions;
+use session::{Phase, Queued, Session};
+use shell::Shell;
+use start::Recipe;
 
 use crate::environment::{check_text, check_variables, directory, environment, invalid};
 use crate::sandbox::{Sandbox, failure, internal};
 
 /// The session that every sandbox has.
 const DEFAULT: &str = "default";
-/// How many sessions of a sandbox can be open at once. As many that have ended are remembered.
-const MOST: usize = 64;
 const LONGEST_NAME: usize = 128;
-
-#[derive(Debug, Default)]
-pub(crate) struct Sessions {
-    /// The oldest first.
-    all: Mutex<Vec<Arc<Session>>>,
-    numbers: AtomicU64,
-}
 
 /// What something that is started in a session begins with: what the last finished command left.
 #[derive(Debug, Clone)]
@@ -91,7 +85,7 @@ impl Sandbox {
             Keeper::start(self, &session, shell).map_err(internal)
         });
         match kept {
-            Ok(()) => session.enter(Phase::Live),
+            Ok(()) => session.open(),
             Err(failure) => {
                 self.sessions.forget(&session);
                 session.enter(Phase::Failed(failure.clone()));
@@ -215,104 +209,9 @@ impl Sandbox {
     }
 }
 
-impl Sessions {
-    /// Calls `hook` when the session's shell ends or the session is closed; at once if it has.
-    pub(crate) fn on_close(&self, id: &str, hook: Box<dyn FnOnce() + Send>) {
-        match self.find(id) {
-            Some(session) => session.on_close(hook),
-            None => hook(),
-        }
-    }
-
-    /// Signals a running command of a session. Whether there is one of that name.
-    pub(crate) fn signal(&self, command: &str, signal: i32) -> bool {
-        let all = self.all.lock().clone();
-        all.iter().any(|session| session.signal(command, signal))
-    }
-
-    /// The sandbox ends: has all of them closed, without waiting.
-    pub(crate) fn close_all(&self, reason: &str) {
-        let all = self.all.lock().clone();
-        all.iter().for_each(|session| session.ask_to_close(reason));
-    }
-
-    /// Waits until all of them are closed, but not for ever.
-    pub(crate) fn wait_closed(&self, longest: Duration) {
-        let (all, deadline) = (self.all.lock().clone(), Instant::now() + longest);
-        all.iter().for_each(|session| session.wait_closed(Some(deadline)));
-    }
-
-    pub(crate) fn next_number(&self) -> u64 {
-        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    fn find(&self, which: &str) -> Option<Arc<Session>> {
-        self.all.lock().iter().find(|session| session.answers_to(which)).cloned()
-    }
-
-    fn forget(&self, session: &Arc<Session>) {
-        self.all.lock().retain(|known| !Arc::ptr_eq(known, session));
-    }
-
-    /// Takes a place and a name for a session that is being opened.
-    fn reserve(
-        &self,
-        options: &OpenSession,
-        shell: String,
-        recipe: Recipe,
-    ) -> Result<Arc<Session>, Failure> {
-        let id = new_id()?;
-        let mut all = self.all.lock();
-        let replaced = match &options.name {
-            Some(name) => free_name(&mut all, name)?,
-            None => None,
-        };
-        if all.iter().filter(|session| is_open(session)).count() >= MOST {
-            let text = format!("there are {MOST} sessions already: close one of them");
-            return Err(failure(Code::LimitReached, text));
-        }
-        let name = options.name.clone().unwrap_or_else(|| new_name(&all));
-        let number = self.next_number();
-        let timeout_ms = options.timeout_ms;
-        let plan = Plan { id, name, shell, number, timeout_ms, recipe };
-        let session = Arc::new(Session::new(plan)?);
-        all.push(session.clone());
-        let surplus = drop_surplus(&mut all);
-        drop(all);
-        for old in replaced.into_iter().chain(surplus) {
-            old.ask_to_close("replaced");
-        }
-        Ok(session)
-    }
-}
-
-/// Makes room for a name: one that has ended gives up its own.
-fn free_name(
-    all: &mut Vec<Arc<Session>>,
-    name: &str,
-) -> Result<Option<Arc<Session>>, Failure> {
-    let Some(at) = all.iter().position(|session| session.name == name) else { return Ok(None) };
-    match all[at].phase() {
-        Phase::Ended(_) => Ok(Some(all.remove(at))),
-        _ => Err(failure(Code::SessionExists, format!("there is a session {name:?} already"))),
-    }
-}
-
-/// The oldest of those that have ended, if they are too many.
-fn drop_surplus(all: &mut Vec<Arc<Session>>) -> Option<Arc<Session>> {
-    let ended = |session: &Arc<Session>| !is_open(session) && session.name != DEFAULT;
-    let too_many = all.iter().filter(|session| ended(session)).count() > MOST;
-    let at = all.iter().position(ended).filter(|_| too_many)?;
-    Some(all.remove(at))
-}
-
 fn split(entry: &[u8]) -> Variable {
     let at = entry.iter().position(|byte| *byte == b'=').unwrap_or(entry.len());
     (entry[..at].to_vec(), entry.get(at + 1..).unwrap_or_default().to_vec())
-}
-
-fn is_open(session: &Arc<Session>) -> bool {
-    matches!(session.phase(), Phase::Opening | Phase::Live)
 }
 
 fn not_found(which: &str) -> Failure {
@@ -331,23 +230,9 @@ fn check_name(name: &str) -> Result<(), Failure> {
     }
 }
 
-fn new_name(all: &[Arc<Session>]) -> String {
-    let taken = |name: &String| all.iter().any(|session| session.name == *name);
-    let mut names = (1u64..).map(|n| format!("session-{n}"));
-    names.find(|name| !taken(name)).unwrap_or_default()
-}
-
 fn is_id(text: &str) -> bool {
     let digits = text.strip_prefix("sess_");
     digits.is_some_and(|d| d.len() == 16 && d.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
-fn new_id() -> Result<String, Failure> {
-    use std::io::Read;
-    let mut bytes = [0; 8];
-    let mut source = std::fs::File::open("/dev/urandom").map_err(internal)?;
-    source.read_exact(&mut bytes).map_err(internal)?;
-    Ok(format!("sess_{:016x}", u64::from_ne_bytes(bytes)))
 }
 
 #[cfg(test)]
@@ -356,9 +241,9 @@ mod tests {
 
     #[test]
     fn an_id_is_never_a_name() {
-        let id = new_id().unwrap();
+        let id = registry::new_id().unwrap();
         assert!(is_id(&id) && check_name(&id).is_err());
-        assert_ne!(id, new_id().unwrap());
+        assert_ne!(id, registry::new_id().unwrap());
         for bad in ["", "a\n", &"x".repeat(129)] {
             assert!(check_name(bad).is_err(), "{bad:?}");
         }

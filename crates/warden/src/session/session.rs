@@ -10,7 +10,7 @@ use ringfence_link::channel::Channel;
 use ringfence_link::warden::{Code, Failure, SessionExec, SessionInfo};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::shell::Recipe;
+use super::start::Recipe;
 use crate::ring::Ring;
 use crate::sandbox::{failure, internal, now_ms};
 
@@ -162,6 +162,15 @@ impl Session {
         hooks.into_iter().for_each(|hook| hook());
     }
 
+    /// It could be opened. Its shell may have ended since; then it stays so.
+    pub(super) fn open(&self) {
+        let mut state = self.state.lock();
+        if matches!(state.phase, Phase::Opening) {
+            state.phase = Phase::Live;
+        }
+        self.changed.notify_all();
+    }
+
     /// Calls `hook` when the shell ends or the session is closed; at once if that has happened.
     pub(super) fn on_close(&self, hook: Hook) {
         let mut state = self.state.lock();
@@ -195,7 +204,8 @@ impl Session {
     }
 
     pub(super) fn ended(&self, code: i32) -> Failure {
-        let text = format!("the session {} has ended: its shell exited with code {code}", self.name);
+        let text =
+            format!("the session {} has ended: its shell exited with code {code}", self.name);
         failure(Code::SessionClosed, text)
     }
 

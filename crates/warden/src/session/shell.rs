@@ -1,35 +1,27 @@
 //! A shell that lives, and everything that has to be attended to while it does.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use ringfence_link::init::{Ending, Spawn, Stdio, Step};
-use ringfence_link::warden::{Failure, Variable};
+use ringfence_link::init::Ending;
 use rustix::event::epoll::EventFlags;
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::driver::Driver;
 use super::files::{self, Files, Place, STREAMS};
 use super::groups::Groups;
+use super::protocol::ShellKind;
 use super::protocol::lines::{self, Handover};
 use super::protocol::report::{Report, StatusReader};
-use super::protocol::{ShellKind, Transport};
 use super::terminal::SilentTerminal;
 use super::watch::{Source, Watch};
-use crate::environment::invalid;
-use crate::inside::{Program, SpawnFailure};
+use crate::inside::Program;
 use crate::ring::{Ring, Stream};
-use crate::sandbox::{Sandbox, internal};
+use crate::sandbox::Sandbox;
 
-/// Shells are to go after commands and before init when memory runs out.
-const OOM_SHELL: i16 = 250;
-/// How long a shell may take to start on a machine that is busy.
-const START: Duration = Duration::from_secs(20);
 /// The largest environment that is kept for a restart.
 const LONGEST_ANSWER: usize = 8 * 1024 * 1024;
 /// What a shell printed outside of its command, kept until it is known where it belongs.
@@ -37,14 +29,21 @@ const LONGEST_ASIDE: usize = 256 * 1024;
 /// Reads from one descriptor before the others get their turn.
 const TURN: usize = 16;
 
-/// A shell to start.
-#[derive(Debug, Clone)]
-pub(super) struct Recipe {
+/// What a shell consists of.
+pub(super) struct Parts {
+    pub(super) sandbox: Arc<Sandbox>,
     pub(super) kind: ShellKind,
-    /// The file of the program.
-    pub(super) program: Vec<u8>,
-    pub(super) cwd: Vec<u8>,
-    pub(super) env: Vec<Variable>,
+    pub(super) place: Place,
+    pub(super) files: Files,
+    pub(super) groups: Groups,
+    pub(super) program: Program,
+    pub(super) terminal: SilentTerminal,
+    pub(super) driver: Driver,
+    /// What the shell itself prints.
+    pub(super) own: OwnedFd,
+    /// Its directory in the host's `/proc`.
+    pub(super) proc: Option<OwnedFd>,
+    pub(super) log: Arc<Ring>,
 }
 
 pub(super) struct Shell {
@@ -99,54 +98,23 @@ pub(super) struct News {
 }
 
 impl Shell {
-    /// Starts a shell; returns when it waits for its first command.
-    pub(super) fn start(
-        sandbox: &Arc<Sandbox>,
-        number: u64,
-        recipe: &Recipe,
-        (log, wake): (&Arc<Ring>, &OwnedFd),
-    ) -> Result<Self, Failure> {
-        let kind = recipe.kind;
-        let place = Place::new(&sandbox.inside, number).map_err(internal)?;
-        let mut files = place.make(kind.transport()).map_err(internal)?;
-        let mut groups = Groups::new(sandbox, number)?;
-        let (own, own_writer) = sandbox.pipe(false)?;
-        let null: OwnedFd = File::open("/dev/null").map_err(internal)?.into();
-        let (stdin, driver) = match (kind.transport(), files.script.take()) {
-            (Transport::PacketScript, Some(script)) => {
-                (null.try_clone().map_err(internal)?, script)
-            }
-            _ => sandbox.pipe(true)?,
-        };
-        let nowhere: OwnedFd =
-            File::options().write(true).open("/dev/null").map_err(internal)?.into();
-        let request = request(recipe, place.directory.as_str(), groups.dir().is_some());
-        let mut fds = vec![stdin.as_fd(), own_writer.as_fd(), nowhere.as_fd()];
-        fds.extend(groups.dir());
-        let mut program = sandbox
-            .inside
-            .spawn(request, &fds)
-            .map_err(|refused| not_started(recipe, &refused))?;
-        drop(fds);
-        groups.shell_is(program.host_pid);
-        let terminal = program.terminal.take().ok_or_else(|| internal("init sent no terminal"))?;
-        let terminal = SilentTerminal::new(terminal).map_err(internal)?;
-        let proc = proc_directory(&program);
-        let mut shell = Self {
-            sandbox: sandbox.clone(),
-            kind,
-            place,
-            files,
-            groups,
-            program,
-            terminal,
-            driver: Driver::new(driver, kind.transport()),
-            own,
-            proc,
-            watch: Watch::new().map_err(internal)?,
+    /// From what was made for it.
+    pub(super) fn assemble(parts: Parts, wake: &OwnedFd) -> rustix::io::Result<Self> {
+        let shell = Self {
+            sandbox: parts.sandbox,
+            kind: parts.kind,
+            place: parts.place,
+            files: parts.files,
+            groups: parts.groups,
+            program: parts.program,
+            terminal: parts.terminal,
+            driver: parts.driver,
+            own: parts.own,
+            proc: parts.proc,
+            watch: Watch::new()?,
             ready: [false; 2],
             enlarged: [false; 2],
-            log: log.clone(),
+            log: parts.log,
             logs: HashMap::new(),
             next_log: 0,
             reports: StatusReader::default(),
@@ -157,8 +125,7 @@ impl Shell {
             aside: Vec::new(),
             buffer: vec![0; ringfence_link::channel::CHUNK],
         };
-        shell.watch_all(wake).map_err(internal)?;
-        shell.set_up(recipe)?;
+        shell.watch_all(wake)?;
         Ok(shell)
     }
 
@@ -173,28 +140,6 @@ impl Shell {
         watch.add_edge(&self.own, Source::Own)?;
         watch.add(&self.driver, Source::Driver, EventFlags::OUT | EventFlags::ET)?;
         watch.add_edge(&self.terminal, Source::Terminal)
-    }
-
-    fn set_up(&mut self, recipe: &Recipe) -> Result<(), Failure> {
-        let late = late_variables(recipe);
-        let setup = lines::setup(self.kind, &self.place.directory, &recipe.cwd, &late);
-        self.hand_over(&setup).map_err(internal)?;
-        self.ask_status(false);
-        let deadline = Instant::now() + START;
-        let mut status = None;
-        loop {
-            let news = self.step(Some(deadline));
-            status = status.or(news.finished);
-            match status {
-                Some(0) if news.idle => break,
-                Some(1..) => return Err(no_directory(&recipe.cwd)),
-                _ if news.died || news.nothing => return Err(internal("the shell did not start")),
-                _ => {}
-            }
-        }
-        // A greeting, perhaps.
-        self.aside.clear();
-        Ok(())
     }
 
     /// Writes the files and sends the lines.
@@ -426,58 +371,4 @@ impl Drop for Shell {
         self.kill();
         self.sandbox.inside.forget(self.program.id);
     }
-}
-
-fn request(recipe: &Recipe, directory: &str, in_cgroup: bool) -> Spawn {
-    let cwd = match recipe.kind.transport() {
-        Transport::StdinPipe => recipe.cwd.clone(),
-        Transport::PacketScript => directory.into(),
-    };
-    let env = recipe.env.iter().filter(|(name, _)| !is_late(recipe.kind, name));
-    Spawn {
-        argv: recipe.kind.start_argv().iter().map(|word| word.as_bytes().to_vec()).collect(),
-        program: Some(recipe.program.clone()),
-        env: env.map(|(name, value)| [&name[..], b"=", value].concat()).collect(),
-        cwd,
-        stdio: Stdio::GivenWithSilentTerminal,
-        in_cgroup,
-        oom_score_adj: OOM_SHELL,
-        ..Spawn::default()
-    }
-}
-
-/// An interactive shell would run the file that `ENV` names.
-fn is_late(kind: ShellKind, name: &[u8]) -> bool {
-    let places = name == b"PWD" || name == b"OLDPWD";
-    places || (kind != ShellKind::Bash && name == b"ENV")
-}
-
-/// Variables that are set when the shell runs.
-fn late_variables(recipe: &Recipe) -> Vec<Variable> {
-    let late = recipe.env.iter().filter(|(name, _)| name == b"ENV" && is_late(recipe.kind, name));
-    late.cloned().collect()
-}
-
-fn no_directory(cwd: &[u8]) -> Failure {
-    invalid(format!("cannot enter the directory {}", String::from_utf8_lossy(cwd)))
-}
-
-fn not_started(recipe: &Recipe, refused: &SpawnFailure) -> Failure {
-    let name = String::from_utf8_lossy(&recipe.program);
-    match refused {
-        SpawnFailure::Refused { step: Step::Directory, .. } => no_directory(&recipe.cwd),
-        SpawnFailure::Refused { step: Step::Exec, source } => {
-            invalid(format!("cannot run the shell {name}: {source}"))
-        }
-        other => internal(format!("cannot start the shell {name}: {other}")),
-    }
-}
-
-fn proc_directory(program: &Program) -> Option<OwnedFd> {
-    let path = format!("/proc/{}", program.host_pid);
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let found = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-    // If it had ended before the number was looked up, the number could be another's.
-    let alive = !crate::pump::readable(program, Duration::ZERO);
-    alive.then_some(found)
 }

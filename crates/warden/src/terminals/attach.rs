@@ -34,7 +34,8 @@ impl Sandbox {
         };
         let last = viewer.run();
         if screen.leave() && screen.end_when_left {
-            self.hang_up(&terminal);
+            terminal.hang_up();
+            self.reactor.wake();
         }
         Ok(last.ok())
     }

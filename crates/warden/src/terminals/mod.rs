@@ -1,12 +1,11 @@
 //! Commands on terminals that people and agents can attach to.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use ringfence_link::warden::{Code, Command, Failure, OpenTerminal, TerminalInfo, Variable};
+use ringfence_link::warden::{Code, Command, Failure, OpenTerminal, TerminalInfo};
 
-use crate::background::{Background, Kind, Launch, Registry};
-use crate::environment::{check_variables, directory, environment, invalid};
+use crate::background::{Background, Beginning, Kind, Launch, Registry};
+use crate::environment::invalid;
 use crate::exec::Line;
 use crate::journal::event::How;
 use crate::sandbox::Sandbox;
@@ -21,8 +20,6 @@ use screen::Size;
 
 /// How much of what was shown is shown again to who comes later.
 const SCROLLBACK: usize = 256 * 1024;
-/// Between hanging up and ending what goes on regardless.
-const GRACE: Duration = Duration::from_secs(1);
 
 const KIND: Kind = Kind {
     noun: "terminal",
@@ -49,60 +46,36 @@ impl Sandbox {
         self: &Arc<Self>,
         open: &OpenTerminal,
     ) -> Result<TerminalInfo, Failure> {
-        check_variables(&open.env)?;
-        if let Some(command) = &open.command {
-            return self.open_with(open, command).map(|terminal| info(&terminal, false));
-        }
-        let shell = if self.has_bash(&self.terminal_variables(&open.env)) { "bash" } else { "sh" };
-        let command = Command::Argv(vec![shell.into(), b"-i".to_vec()]);
-        self.open_with(open, &command).map(|terminal| info(&terminal, false))
-    }
-
-    fn has_bash(&self, env: &[Vec<u8>]) -> bool {
-        let path = env.iter().find_map(|entry| entry.strip_prefix(b"PATH="));
-        self.inside.find_program(b"bash", path.unwrap_or_default()).is_ok()
-    }
-
-    fn open_with(
-        self: &Arc<Self>,
-        open: &OpenTerminal,
-        command: &Command,
-    ) -> Result<Arc<Background>, Failure> {
-        let line = Line::of(command)?;
-        if line.script.is_some() {
+        let line = open.command.as_ref().map(Line::of).transpose()?;
+        if line.is_some_and(|line| line.script.is_some()) {
             return Err(invalid("the command is too long for a terminal"));
         }
         let size = Size { rows: open.rows, columns: open.columns };
         size.check()?;
-        let cwd = directory(open.cwd.as_deref())?;
+        let (session, cwd) = (open.session.as_deref(), open.cwd.as_deref());
+        let beginning = self.beginning(session, &open.env, cwd)?.on_terminal(&open.env);
+        let command = open.command.clone().unwrap_or_else(|| self.interactive_shell(&beginning));
         let place = self.terminals.registry.reserve(open.id.as_deref())?;
-        let env = self.terminal_variables(&open.env);
         let screen = Screen::new(&place.id, size, self.journal.clone(), open.end_when_left);
         if open.record {
             screen.record_to(&self.config.dir)?;
         }
         let launch = Launch {
             how: How::Terminal,
-            command,
-            line,
-            session: None,
+            command: &command,
+            line: Line::of(&command)?,
             given: &open.env,
-            env,
-            cwd,
+            beginning,
             log: SCROLLBACK,
             screen: Some(screen),
         };
-        self.launch(place, launch)
+        self.launch(place, launch).map(|terminal| info(&terminal, false))
     }
 
-    fn terminal_variables(&self, given: &[Variable]) -> Vec<Vec<u8>> {
-        let named = self.config.env.iter().any(|(name, _)| name == "TERM")
-            || given.iter().any(|(name, _)| name == b"TERM");
-        let mut all = given.to_vec();
-        if !named {
-            all.push((b"TERM".to_vec(), b"xterm-256color".to_vec()));
-        }
-        environment(&self.config.env, &all)
+    fn interactive_shell(&self, beginning: &Beginning) -> Command {
+        let has_bash = self.inside.find_program(b"bash", beginning.path()).is_ok();
+        let shell = if has_bash { "bash" } else { "sh" };
+        Command::Argv(vec![shell.into(), b"-i".to_vec()])
     }
 
     /// Oldest first.
@@ -121,17 +94,9 @@ impl Sandbox {
     /// Hangs up on what runs there; one that is over already is left alone.
     pub(crate) fn close_terminal(&self, id: &str) -> Result<(), Failure> {
         let terminal = self.terminals.registry.find(id)?;
-        self.hang_up(&terminal);
-        Ok(())
-    }
-
-    fn hang_up(&self, terminal: &Background) {
-        use ringfence_sys::signals::SIGHUP;
-        terminal.signal(SIGHUP);
-        // One that is stopped notices only when it goes on.
-        terminal.signal(rustix::process::Signal::CONT.as_raw());
-        terminal.kill_within(GRACE);
+        terminal.hang_up();
         self.reactor.wake();
+        Ok(())
     }
 }
 

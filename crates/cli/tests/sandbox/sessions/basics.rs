@@ -112,7 +112,8 @@ in_every_shell! {
     }
 
     fn input_reaches_a_command_that_runs(s) {
-        let exec = SessionExec { stdin: true, ..SessionExec::new("while read x; do echo got $x; done") };
+        let text = "while read x; do echo got $x; done";
+        let exec = SessionExec { stdin: true, ..SessionExec::new(text) };
         let (call, _) = s.begin(exec);
         for word in ["one", "two", "three"] {
             call.input(format!("{word}\n").as_bytes()).unwrap();
@@ -149,7 +150,8 @@ in_every_shell! {
     }
 
     fn a_caller_that_does_not_read_makes_the_command_wait(s) {
-        let (call, _) = s.begin(SessionExec::new("head -c 20000000 /dev/zero; echo done >/tmp/done"));
+        let text = "head -c 20000000 /dev/zero; echo done >/tmp/done";
+        let (call, _) = s.begin(SessionExec::new(text));
         assert_eq!(s.sandbox.sh("test -e /tmp/done").code(), 1);
         let run = collect(&call).unwrap();
         assert_eq!(run.stdout.len(), 20_000_000);

@@ -136,8 +136,8 @@ in_every_shell! {
         let env = variables(&[("INIT_VAR", "a'b\n"), ("ENV", "prod"), ("PATH", "/usr/bin:/bin")]);
         let open = OpenSession { cwd: Some("/usr".into()), env, ..options(s.shell) };
         let id = s.sandbox.open(open).unwrap().id;
-        let text = "pwd; printf %s \"$INIT_VAR\"; echo $ENV $PATH; env | grep -c -e ^INIT_VAR -e ^ENV=; \
-            echo ${OLDPWD-unset}";
+        let text = "pwd; printf %s \"$INIT_VAR\"; echo $ENV $PATH; \
+            env | grep -c -e ^INIT_VAR -e ^ENV=; echo ${OLDPWD-unset}";
         let run = s.sandbox.in_session(&id, SessionExec::new(text)).unwrap();
         assert_eq!(run.out(), "/usr\na'b\nprod /usr/bin:/bin\n2\nunset\n");
         assert_eq!(crate::sessions::info(&s.sandbox, &id).unwrap().cwd, "/usr");
@@ -160,7 +160,8 @@ in_every_shell! {
 
     fn everything_at_once(s) {
         s.run("false");
-        let exec = SessionExec { stdin: true, env: variables(&[("A", "x y")]), ..within("echo $? $A; pwd; cat", "/usr") };
+        let env = variables(&[("A", "x y")]);
+        let exec = SessionExec { stdin: true, env, ..within("echo $? $A; pwd; cat", "/usr") };
         let run = s.sandbox.in_session_with_input(&s.id, exec, b"input").unwrap();
         assert_eq!(run.out(), "1 x y\n/usr\ninput");
         assert_eq!(s.ok("pwd; echo ${A-unset}; cat"), "/workspace\nunset\n");

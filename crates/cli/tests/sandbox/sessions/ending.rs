@@ -67,7 +67,8 @@ in_every_shell! {
     fn the_whole_tree_of_the_command_goes(s) {
         let long = long();
         runs_out_of_time(s, &format!("setsid sleep {long} & sleep {long}"));
-        runs_out_of_time(s, &format!("(setsid sh -c 'sleep {long} & sleep {long}' &); sleep {long}"));
+        let text = format!("(setsid sh -c 'sleep {long} & sleep {long}' &); sleep {long}");
+        runs_out_of_time(s, &text);
         gone(&long);
     }
 
@@ -78,7 +79,8 @@ in_every_shell! {
     }
 
     fn a_command_may_clean_up(s) {
-        let text = "sh -c 'trap \"echo cleaned; exit\" TERM; while :; do sleep 0.1; done'; echo after";
+        let text = "sh -c 'trap \"echo cleaned; exit\" TERM; while :; do sleep 0.1; done'; \
+            echo after";
         assert_eq!(runs_out_of_time(s, text), "cleaned\n");
     }
 
@@ -142,7 +144,8 @@ in_every_shell! {
 
     fn a_shell_that_does_not_let_itself_be_interrupted_is_ended_and_that_is_said(s) {
         let run = s.exec(limited("trap '' INT; while :; do :; done", 200));
-        assert_eq!((run.code(), run.outcome.timed_out, run.outcome.session_ended), (124, true, true));
+        assert_eq!((run.code(), run.outcome.timed_out), (124, true));
+        assert!(run.outcome.session_ended);
         assert!(run.outcome.reason.is_some(), "{run:?}");
         let (_, message) = s.refusal(SessionExec::new("true"));
         assert!(message.contains("137"), "{message}");

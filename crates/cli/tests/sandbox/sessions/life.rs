@@ -79,7 +79,8 @@ in_every_shell! {
     /// 48
     fn closing_ends_a_command_that_runs(s) {
         let long = long();
-        let (call, _) = s.begin(SessionExec::new(format!("echo up; setsid sleep {long} & sleep {long}")));
+        let text = format!("echo up; setsid sleep {long} & sleep {long}");
+        let (call, _) = s.begin(SessionExec::new(text));
         until(&call, "up");
         there(&long, 2);
         close(&s.sandbox, &s.id).unwrap();
@@ -119,8 +120,6 @@ in_every_shell! {
         close(&s.sandbox, &s.id).unwrap();
         eventually("its files are gone", || s.sandbox.ok("ls /run/shell").is_empty());
         assert_eq!(crate::sessions::jobs::groups(&s.sandbox), 0);
-        let shells = s.sandbox.ok("for p in /proc/[0-9]*; do readlink $p/exe; done | grep -c -v init");
-        assert!(!shells.is_empty());
     }
 
     fn a_session_that_has_ended_can_be_closed(s) {

@@ -56,7 +56,8 @@ in_every_shell! {
         s.sandbox.open(named(s.shell, "b")).unwrap();
         s.sandbox.open(named(s.shell, "a")).unwrap();
         run(&s.sandbox, "b", "cd /tmp");
-        let (call, _) = crate::sessions::begin(&s.sandbox, "a", SessionExec::new("echo up; sleep 100"));
+        let exec = SessionExec::new("echo up; sleep 100");
+        let (call, _) = crate::sessions::begin(&s.sandbox, "a", exec);
         crate::sessions::until(&call, "up");
         let all = list(&s.sandbox);
         let names: Vec<_> = all.iter().map(|info| info.name.as_str()).collect();
@@ -72,7 +73,8 @@ in_every_shell! {
     fn sessions_do_not_see_each_others_state(s) {
         for name in ["a", "b"] {
             s.sandbox.open(named(s.shell, name)).unwrap();
-            run(&s.sandbox, name, &format!("V={name}; f() {{ echo f-{name}; }}; mkdir /tmp/{name}; cd /tmp/{name}"));
+            let define = format!("V={name}; f() {{ echo f-{name}; }}");
+            run(&s.sandbox, name, &format!("{define}; mkdir /tmp/{name}; cd /tmp/{name}"));
         }
         assert_eq!(run(&s.sandbox, "a", "echo $V; f; pwd"), "a\nf-a\n/tmp/a\n");
         assert_eq!(run(&s.sandbox, "b", "echo $V; f; pwd"), "b\nf-b\n/tmp/b\n");

@@ -35,10 +35,12 @@ in_every_shell! {
     /// 28
     fn nothing_of_ours_is_visible(s) {
         s.ok("log=1 dir=2; trap 'echo bye' EXIT");
-        assert_eq!(s.ok("echo $log $dir $# $0"), format!("1 2 0 {}\n", if s.shell == "bash" { "bash" } else { "sh" }));
-        let out = s.run("set | grep -i -e ringfence -e '/run/shell' | grep -v -e ^_= -e BASH").out();
-        assert_eq!(out, "");
-        assert_eq!(s.ok("trap >/tmp/t; grep -c bye /tmp/t; ls -a /workspace | grep -c ."), "1\n2\n");
+        let name = if s.shell == "bash" { "bash" } else { "sh" };
+        assert_eq!(s.ok("echo $log $dir $# $0"), format!("1 2 0 {name}\n"));
+        let text = "set | grep -i -e ringfence -e '/run/shell' | grep -v -e ^_= -e BASH";
+        assert_eq!(s.run(text).out(), "");
+        let text = "trap >/tmp/t; grep -c bye /tmp/t; ls -a /workspace | grep -c .";
+        assert_eq!(s.ok(text), "1\n2\n");
         let run = s.run("exit 3");
         assert_eq!((run.code(), run.out().as_str()), (3, "bye\n"));
     }
@@ -77,7 +79,7 @@ in_every_shell! {
     /// 32
     fn set_e_ends_the_shell_and_that_is_said(s) {
         s.ok("set -e");
-        assert_eq!(s.ok_exec(SessionExec { env: vec![], ..within("echo x; false || true", "/") }), "x\n");
+        assert_eq!(s.ok_exec(within("echo x; false || true", "/")), "x\n");
         let run = s.run("echo a; false; echo b");
         assert_eq!((run.out().as_str(), run.code(), run.outcome.session_ended), ("a\n", 1, true));
     }
@@ -125,7 +127,8 @@ in_every_shell! {
     }
 
     fn aliases_of_builtins_do_not_matter(s) {
-        s.ok("alias command=false printf=false export=false .=false return=false cd=false pwd=false");
+        s.ok("alias command=false printf=false export=false .=false return=false");
+        s.ok("alias cd=false pwd=false");
         assert_eq!(s.run("(exit 3)").code(), 3);
         assert_eq!(s.ok("echo $?"), "3\n");
         let exec = SessionExec { cwd: Some("/usr".into()), ..with_env("echo $A", &[("A", "x")]) };
@@ -177,7 +180,8 @@ in_every_shell! {
     }
 
     fn loops_and_conditions_over_lines_work(s) {
-        assert_eq!(s.ok("for i in 1 2\ndo\n  echo $i\ndone\nif true\nthen echo y\nfi\n"), "1\n2\ny\n");
+        let text = "for i in 1 2\ndo\n  echo $i\ndone\nif true\nthen echo y\nfi\n";
+        assert_eq!(s.ok(text), "1\n2\ny\n");
         s.run("break; continue");
         assert_eq!(s.ok("echo next"), "next\n");
     }

@@ -60,26 +60,31 @@ in_every_shell! {
         s.sandbox.ok("mkfifo /tmp/there /tmp/back");
         // Each waits for the other, which would take for ever one after the other.
         let (one, _) = s.begin(SessionExec::new("echo a >/tmp/there; cat /tmp/back"));
-        let (two, _) = begin(&s.sandbox, "other", SessionExec::new("cat /tmp/there; echo b >/tmp/back"));
+        let second = SessionExec::new("cat /tmp/there; echo b >/tmp/back");
+        let (two, _) = begin(&s.sandbox, "other", second);
         assert_eq!(collect(&one).unwrap().out(), "b\n");
         assert_eq!(collect(&two).unwrap().out(), "a\n");
     }
 
     /// 43
     fn twenty_at_once_do_not_mix(s) {
-        let ids: Vec<String> = (0..5).map(|n| s.sandbox.open(named(s.shell, &format!("w{n}"))).unwrap().id).collect();
+        let open = |n: usize| s.sandbox.open(named(s.shell, &format!("w{n}"))).unwrap().id;
+        let ids: Vec<String> = (0..5).map(open).collect();
         std::thread::scope(|scope| {
             for n in 0..20 {
                 let (id, sandbox) = (&ids[n % 5], &s.sandbox);
-                scope.spawn(move || {
-                    for round in 0..10 {
-                        let text = format!("for i in 1 2 3 4 5 6 7 8 9 10; do echo {n}-{round}; echo {n}-{round} >&2; done; (exit {n})");
-                        let run = sandbox.in_session(id, SessionExec::new(text)).unwrap();
-                        let expected = format!("{n}-{round}\n").repeat(10);
-                        assert_eq!((run.out(), run.err(), run.code()), (expected.clone(), expected, n as i32));
-                    }
-                });
+                scope.spawn(move || (0..10).for_each(|round| marked(sandbox, id, n, round)));
             }
         });
     }
+}
+
+/// Runs something that prints a mark of its own only.
+fn marked(sandbox: &Sandbox, id: &str, n: usize, round: usize) {
+    let mark = format!("{n}-{round}");
+    let each = format!("echo {mark}; echo {mark} >&2");
+    let text = format!("for i in 1 2 3 4 5 6 7 8 9 10; do {each}; done; (exit {n})");
+    let run = sandbox.in_session(id, SessionExec::new(text)).unwrap();
+    let expected = format!("{mark}\n").repeat(10);
+    assert_eq!((run.out(), run.err(), run.code()), (expected.clone(), expected, n as i32));
 }

@@ -144,7 +144,10 @@ mod tests {
     fn the_forms_of_all_shells_are_read() {
         let bash = "declare -x A=\"a\\\"\\$\\`\\\\b\nc\"\ndeclare -x OLDPWD\ndeclare -rx E=\"\"\n\
             declare -x N=$'x\\ny\\001\\E\\''\ndeclare -ax L=([0]=\"1\")\n";
-        assert_eq!(text(bash), pairs(&[("A", "a\"$`\\b\nc"), ("E", ""), ("N", "x\ny\u{1}\u{1b}'")]));
+        assert_eq!(
+            text(bash),
+            pairs(&[("A", "a\"$`\\b\nc"), ("E", ""), ("N", "x\ny\u{1}\u{1b}'")])
+        );
         let dash = "export A='a'\"'\"'b\nc'\nexport B\nexport C=''\nexport A='2'\n";
         assert_eq!(text(dash), pairs(&[("C", ""), ("A", "2")]));
     }
