@@ -20,7 +20,7 @@ use ringfence_link::init::{Confinement, Ending, FromInit, ShellFiles, Spawn, Ste
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub struct Inside {
+pub(crate) struct Inside {
     sender: Mutex<Channel>,
     waiting: Mutex<HashMap<u64, SyncSender<Answer>>>,
     next: AtomicU64,
@@ -32,21 +32,21 @@ type Answer = (FromInit, Vec<OwnedFd>);
 
 /// A program that init started.
 #[derive(Debug)]
-pub struct Program {
-    pub id: u64,
+pub(crate) struct Program {
+    pub(crate) id: u64,
     /// As it is called inside.
-    pub pid: i32,
+    pub(crate) pid: i32,
     /// As it is called outside; 0 if that cannot be found out.
-    pub host_pid: i32,
-    pub pidfd: OwnedFd,
+    pub(crate) host_pid: i32,
+    pub(crate) pidfd: OwnedFd,
     /// The other side of its terminal.
-    pub terminal: Option<OwnedFd>,
+    pub(crate) terminal: Option<OwnedFd>,
     answers: Receiver<Answer>,
 }
 
 /// Why a program does not run.
 #[derive(Debug, thiserror::Error)]
-pub enum SpawnFailure {
+pub(crate) enum SpawnFailure {
     #[error("{source}")]
     Refused { step: Step, source: io::Error },
     #[error("the sandbox has ended")]
@@ -55,7 +55,7 @@ pub enum SpawnFailure {
 
 impl Inside {
     /// Takes the other end's first message and begins to listen.
-    pub fn greet(socket: OwnedFd) -> io::Result<Arc<Self>> {
+    pub(crate) fn greet(socket: OwnedFd) -> io::Result<Arc<Self>> {
         let channel = Channel::from_fd(socket, UNTRUSTED_LIMIT);
         let (hello, _) = channel.receive().map_err(io::Error::other)?;
         let FromInit::Hello { version: VERSION, confinement } = hello else {
@@ -76,16 +76,16 @@ impl Inside {
         Ok(inside)
     }
 
-    pub fn confinement(&self) -> Confinement {
+    pub(crate) fn confinement(&self) -> Confinement {
         self.confinement
     }
 
-    pub fn is_gone(&self) -> bool {
+    pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }
 
     /// Ends the link; init ends by itself when it sees that.
-    pub fn hang_up(&self) {
+    pub(crate) fn hang_up(&self) {
         self.sender.lock().shut_down();
     }
 
@@ -113,7 +113,7 @@ impl Inside {
     }
 
     /// Starts a program; `fds` as [`Spawn`] says, the cgroup last.
-    pub fn spawn(
+    pub(crate) fn spawn(
         &self,
         mut request: Spawn,
         fds: &[BorrowedFd<'_>],
@@ -137,26 +137,26 @@ impl Inside {
     }
 
     /// Signals a program and what init finds to come from it, where no cgroup knows better.
-    pub fn signal(&self, pid: i32, signal: i32) {
+    pub(crate) fn signal(&self, pid: i32, signal: i32) {
         let _ = self.tell(&ToInit::Signal { pid, signal }, &[]);
     }
 
-    pub fn make_files(&self, session: u64, spec: ShellFiles) -> io::Result<Vec<OwnedFd>> {
+    pub(crate) fn make_files(&self, session: u64, spec: ShellFiles) -> io::Result<Vec<OwnedFd>> {
         self.ask(|id| ToInit::ShellFiles { id, session, spec })
     }
 
-    pub fn remove_files(&self, session: u64) {
+    pub(crate) fn remove_files(&self, session: u64) {
         let _ = self.tell(&ToInit::RemoveFiles { session }, &[]);
     }
 
     /// A socket that is being connected to a port inside.
-    pub fn connect(&self, port: u16) -> io::Result<OwnedFd> {
+    pub(crate) fn connect(&self, port: u16) -> io::Result<OwnedFd> {
         let fds = self.ask(|id| ToInit::Connect { id, port })?;
         fds.into_iter().next().ok_or_else(|| io::Error::other("init sent no socket"))
     }
 
     /// The file inside that a program is, links followed.
-    pub fn find_program(&self, name: &[u8], path: &[u8]) -> io::Result<Vec<u8>> {
+    pub(crate) fn find_program(&self, name: &[u8], path: &[u8]) -> io::Result<Vec<u8>> {
         let (name, path) = (name.to_vec(), path.to_vec());
         match self.ask_for(|id| ToInit::FindProgram { id, name, path })? {
             (FromInit::Found { file, .. }, _) => Ok(file),
@@ -202,7 +202,7 @@ impl Inside {
 impl Program {
     /// How it ended. To be asked when the pidfd says that it has; init's word for it may be late
     /// or missing, and then it counts as killed.
-    pub fn ending(&self) -> (Ending, Usage) {
+    pub(crate) fn ending(&self) -> (Ending, Usage) {
         let lost = (Ending::Signalled(9), Usage::default());
         loop {
             match self.answers.recv_timeout(Duration::from_secs(2)) {

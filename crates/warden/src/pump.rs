@@ -208,11 +208,6 @@ impl<'a> Pump<'a> {
         !self.stalled
     }
 
-    /// Gives up the streams, for someone else to read on.
-    pub(crate) fn into_streams(self) -> [Option<OwnedFd>; 2] {
-        self.streams
-    }
-
     pub(crate) fn stop_input(&mut self) {
         self.input = None;
         self.queue.clear();

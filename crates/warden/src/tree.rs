@@ -72,10 +72,6 @@ impl Tree {
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         self.group.as_ref().and_then(|group| group.cpu_time())
     }
-
-    pub(crate) fn group(&self) -> Option<&CommandGroup> {
-        self.group.as_ref()
-    }
 }
 
 impl Drop for Tree {
