@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender};
 
 use ringfence_policy::{Level, Rule, WorkspacePath};
 
@@ -71,7 +71,7 @@ pub type Origins = Arc<dyn Fn(u32) -> u64 + Send + Sync>;
 /// Where the guard sends its events.
 #[derive(Clone, Default)]
 pub struct EventSink {
-    sender: Option<SyncSender<AccessEvent>>,
+    sender: Option<Sender<AccessEvent>>,
     origins: Option<Origins>,
     counts: Arc<Counts>,
 }
@@ -84,8 +84,18 @@ impl std::fmt::Debug for EventSink {
 
 #[derive(Debug, Default)]
 struct Counts {
+    capacity: u64,
     sent: AtomicU64,
+    read: AtomicU64,
     lost: AtomicU64,
+}
+
+impl Counts {
+    fn is_full(&self) -> bool {
+        // An event can be read before it was counted as sent.
+        let sent = self.sent.load(Ordering::Relaxed);
+        sent.saturating_sub(self.read.load(Ordering::Relaxed)) >= self.capacity
+    }
 }
 
 /// Where events are read.
@@ -95,10 +105,11 @@ pub struct Events {
     counts: Arc<Counts>,
 }
 
-/// A channel that holds at most `capacity` unread events.
-pub fn channel(capacity: usize) -> (EventSink, Events) {
-    let (sender, receiver) = sync_channel(capacity);
-    let counts = Arc::new(Counts::default());
+/// A channel that holds about `capacity` unread events at most. It takes memory for those that are
+/// there, not for those that could be.
+pub fn channel(capacity: u64) -> (EventSink, Events) {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let counts = Arc::new(Counts { capacity, ..Counts::default() });
     let sink = EventSink { sender: Some(sender), origins: None, counts: counts.clone() };
     (sink, Events { receiver, counts })
 }
@@ -120,10 +131,11 @@ impl EventSink {
         if let Some(origins) = &self.origins {
             event.origin = origins(event.pid);
         }
-        match sender.try_send(event) {
-            Ok(()) => self.counts.sent.fetch_add(1, Ordering::Release),
-            Err(_) => self.counts.lost.fetch_add(1, Ordering::Relaxed),
-        };
+        if self.counts.is_full() || sender.send(event).is_err() {
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.counts.sent.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// How many events have been sent so far: who has read as many has read all of now.
@@ -135,7 +147,9 @@ impl EventSink {
 impl Events {
     /// The next event; `None` when the guard is gone and all were read.
     pub fn next(&self) -> Option<AccessEvent> {
-        self.receiver.recv().ok()
+        let event = self.receiver.recv().ok()?;
+        self.counts.read.fetch_add(1, Ordering::Relaxed);
+        Some(event)
     }
 
     /// How many events were lost since this was last asked.

@@ -38,7 +38,7 @@ use crate::origins::Origins;
 use crate::sandbox::{Sandbox, internal};
 
 /// Unread access events; beyond that they are counted as lost.
-const EVENTS: usize = 64 * 1024;
+const EVENTS: u64 = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
