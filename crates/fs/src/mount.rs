@@ -223,8 +223,14 @@ impl Mounted {
         Ok(())
     }
 
-    /// Unmounts. Programs that still hold files open get errors from then on.
-    pub fn unmount(&mut self) -> Result<(), MountError> {
+    /// Unmounts and lets go of the layer. Programs that still hold files open get errors from then
+    /// on.
+    pub fn unmount(mut self) -> Result<(), MountError> {
+        self.end()
+    }
+
+    /// The same for who shares it; the layer is free when this is dropped.
+    pub fn end(&mut self) -> Result<(), MountError> {
         let Some(session) = self.session.take() else { return Ok(()) };
         if !self.is_gone() {
             mountpoint::detach(&self.mountpoint)?;
@@ -247,7 +253,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = self.unmount();
+        let _ = self.end();
     }
 }
 

@@ -87,11 +87,11 @@ fn a_snapshot_keeps_what_was_there_and_the_workspace_goes_on() {
         let frozen = LayerDir::inspect(&place.at("one")).unwrap();
         assert_eq!(frozen.meta().state, LayerState::Frozen);
         frozen.fork(&place.at("fork")).unwrap();
-        let mut fork = place.mount("fork", passthrough);
+        let fork = place.mount("fork", passthrough);
         assert_eq!(content(&root.join("dir/file")), "before");
         assert!(!root.join("kept").exists());
         fork.unmount().unwrap();
-        let mut again = place.mount("two", passthrough);
+        let again = place.mount("two", passthrough);
         assert_eq!(content(&root.join("moved/file")), "after");
         assert_eq!(content(&root.join("kept")), "made again");
         again.unmount().unwrap();

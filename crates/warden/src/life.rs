@@ -186,10 +186,11 @@ impl Warden {
         let ended = crate::pump::readable(&self.outermost.child, Duration::from_secs(1));
         if !ended {
             let _ = sandbox.group.kill_all();
-            let signal = rustix::process::Signal::KILL;
-            let _ = rustix::process::pidfd_send_signal(&self.outermost.child.pidfd, signal);
+            self.outermost.kill();
             crate::pump::readable(&self.outermost.child, Duration::from_secs(5));
         }
+        // Should bwrap have been killed, and init not have noticed yet.
+        self.outermost.kill();
         let _ = rustix::process::waitpid(
             Some(self.outermost.child.pid),
             rustix::process::WaitOptions::NOHANG,
@@ -197,7 +198,7 @@ impl Warden {
         sandbox.reactor.settle(Duration::from_secs(2));
         sandbox.sessions.wait_closed(Duration::from_secs(2));
         let removed = sandbox.group.remove();
-        let unmounted = sandbox.mounted.lock().unmount();
+        let unmounted = sandbox.mounted.lock().end();
         let clean = removed.is_ok() && unmounted.is_ok();
         sandbox.record(Event::SandboxEnded(SandboxEnded { reason: reason.into(), clean }));
         let _ = sandbox.journal.close();
@@ -312,6 +313,10 @@ fn launch(
 /// Takes init's first message; what bwrap complained about is the better reason if there is none.
 fn greet(outermost: &Started) -> Result<Arc<Inside>, StartError> {
     let socket = outermost.socket.try_clone().map_err(StartError::io("reach the inside"))?;
+    if !outermost.answers() {
+        outermost.kill();
+        return Err(outermost.failure().into());
+    }
     let inside = Inside::greet(socket).map_err(|_| outermost.failure())?;
     outermost.settled();
     Ok(inside)
