@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -149,7 +149,9 @@ impl Shared {
                 self.wake.wait(&mut state);
                 continue;
             }
-            self.wake.wait_for(&mut state, self.flush_after);
+            // To be woken means that there is something to write, not that it is due.
+            let due = Instant::now() + self.flush_after;
+            while !state.stopping && !self.wake.wait_until(&mut state, due).timed_out() {}
             // What cannot be written stays and is tried again; `append` and `flush` report it.
             let _ = state.flush();
         }
