@@ -73,6 +73,8 @@ pub struct Started {
     pub stderr: OwnedFd,
     /// Init, as the host numbers it.
     pub init_pid: i32,
+    /// Its descriptor, unless it has ended already.
+    init: Option<OwnedFd>,
     stage: Stage,
 }
 
@@ -80,6 +82,30 @@ impl Started {
     /// What was said on standard error so far, at most its first few KiB.
     pub fn complaint(&self) -> String {
         bwrap::complaint(&self.stderr)
+    }
+
+    /// Waits for init's first word. False if there will be none: bwrap has ended, while what it had
+    /// forked to become init may wait for it for ever, with the socket open.
+    pub fn answers(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, poll};
+        loop {
+            let mut set = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::new(&self.child.pidfd, PollFlags::IN),
+            ];
+            match poll(&mut set, None) {
+                Ok(_) => return !set[0].revents().is_empty(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Ends bwrap and init, whichever of them is there.
+    pub fn kill(&self) {
+        for process in std::iter::once(&self.child.pidfd).chain(&self.init) {
+            let _ = rustix::process::pidfd_send_signal(process, rustix::process::Signal::KILL);
+        }
     }
 
     /// To be called when init has said hello: it has everything it needs from the stage, whose binds

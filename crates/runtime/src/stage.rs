@@ -76,7 +76,7 @@ impl Stage {
     fn fill(&mut self, start: &Start) -> Result<(), RuntimeError> {
         let given = [("workspace", &start.workspace), ("home", &start.home), ("tmp", &start.tmp)];
         for (name, source) in given {
-            self.show(source, name, bind)?;
+            self.show(source, name, bind_directory)?;
         }
         self.show(&start.init, "init", bind_read_only)?;
         self.write_etc(start).map_err(|e| RuntimeError::io("prepare /etc", e))?;
@@ -172,8 +172,10 @@ fn cover(at: &Path) -> io::Result<()> {
     Ok(mount("ringfence", at, "tmpfs", flags, options.as_c_str())?)
 }
 
-fn bind(source: &Path, target: &Path) -> io::Result<()> {
-    make_target(source, target)?;
+/// Does not ask what the source is. It may be a filesystem that this very process serves: killed
+/// while it waits for its own answer, it could never end.
+fn bind_directory(source: &Path, target: &Path) -> io::Result<()> {
+    make_dir(target)?;
     Ok(mount_bind_recursive(source, target)?)
 }
 

@@ -313,13 +313,16 @@ fn launch(
 /// Takes init's first message; what bwrap complained about is the better reason if there is none.
 fn greet(outermost: &Started) -> Result<Arc<Inside>, StartError> {
     let socket = outermost.socket.try_clone().map_err(StartError::io("reach the inside"))?;
-    if !outermost.answers() {
-        outermost.kill();
-        return Err(outermost.failure().into());
-    }
-    let inside = Inside::greet(socket).map_err(|_| outermost.failure())?;
+    let inside = outermost.answers().then(|| Inside::greet(socket));
+    // However it went: what is bound there would keep the workspace busy.
     outermost.settled();
-    Ok(inside)
+    match inside {
+        Some(Ok(inside)) => Ok(inside),
+        _ => {
+            outermost.kill();
+            Err(outermost.failure().into())
+        }
+    }
 }
 
 /// Abstract sockets belong to a network namespace: with that of the host, only Landlock keeps those

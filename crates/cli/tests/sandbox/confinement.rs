@@ -303,7 +303,8 @@ fn two_sandboxes_know_nothing_of_each_other() {
         one.ok(&text);
         assert!(!other.ok(&format!("ls {place}")).contains("of-one"), "{place}");
     }
-    assert_eq!(other.ok("ls /proc | grep -c '^[0-9]'").trim(), "4", "init, sh, ls, grep");
+    let processes: u32 = other.ok("ls /proc | grep -c '^[0-9]'").trim().parse().unwrap();
+    assert!(processes <= 4, "init, sh, ls, grep: {processes}");
     let listening = "import socket,sys
 s = socket.socket(socket.AF_UNIX); s.bind('\\0ringfence-of-one'); s.listen()
 t = socket.socket(); t.bind(('127.0.0.1', 47811)); t.listen()

@@ -223,7 +223,7 @@ fn a_timeout_ends_the_whole_tree_and_keeps_what_was_printed() {
         "trap '' TERM; echo partial; echo problem >&2;
          setsid sleep {time} & (setsid sh -c 'sleep {time} & wait' &) ; sleep {time} & sleep {time}"
     );
-    let exec = Exec { timeout_ms: Some(300), ..Exec::shell(text) };
+    let exec = Exec { timeout_ms: Some(1500), ..Exec::shell(text) };
     let run = sandbox.exec(exec).unwrap();
     assert_eq!((run.out().as_str(), run.err().as_str()), ("partial\n", "problem\n"));
     assert_eq!((run.code(), run.outcome.timed_out), (124, true));
@@ -239,7 +239,7 @@ fn a_timeout_asks_before_it_kills() {
     require_sandbox!();
     let sandbox = Sandbox::new();
     let text = "trap 'echo asked; exit 7' TERM; echo up; while :; do sleep 0.01; done";
-    let run = sandbox.exec(Exec { timeout_ms: Some(300), ..Exec::shell(text) }).unwrap();
+    let run = sandbox.exec(Exec { timeout_ms: Some(1500), ..Exec::shell(text) }).unwrap();
     assert_eq!((run.out().as_str(), run.code()), ("up\nasked\n", 124));
 }
 
@@ -340,7 +340,7 @@ fn one_who_does_not_read_cannot_keep_a_timeout_from_coming() {
     require_sandbox!();
     let (sandbox, time) = (Sandbox::new(), unique_sleep());
     let text = format!("sleep {time} & yes");
-    let exec = Exec { timeout_ms: Some(300), ..Exec::shell(text) };
+    let exec = Exec { timeout_ms: Some(1500), ..Exec::shell(text) };
     let call = sandbox.client.call(Request::Exec(exec)).unwrap();
     eventually("it runs", || any_alive(&time));
     eventually("it is ended", || !any_alive(&time));

@@ -110,7 +110,7 @@ impl Running {
             }
             if Instant::now() > deadline {
                 let left = self.leftovers().map(|left| left.found());
-                eprintln!("HUNG {} {left:#?}", self.caller.id()); std::thread::sleep(Duration::from_secs(300)); panic!("the caller did not end: {left:#?}");
+                panic!("the caller did not end: {left:#?}");
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -203,7 +203,6 @@ fn kill_one(chance: &mut Chance) {
         found.is_some() || !is_alive(running.caller.id() as i32)
     });
     spin(chance.below(5_000));
-    eprintln!("KILL {victim:?} {found:?} caller {}", running.caller.id());
     let pid = found.unwrap_or_else(|| panic!("{victim:?} never came"));
     kill(pid);
     let status = running.ended();

@@ -12,10 +12,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::spawn::{Child, Spawn, SpawnError, Step};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use crate::cgroup::SandboxGroup;
 use crate::stage::Stage;
@@ -124,11 +125,12 @@ impl Bwrap {
 fn finish(child: Child, ends: Ends, stage: Stage) -> Result<Started, RuntimeError> {
     let Ends { stderr, ours, theirs, info, info_writer, .. } = ends;
     drop((theirs, info_writer));
-    match init_pid(&read_all(&info)) {
+    match init_pid(&read_all(&info, &child)) {
         Some(init_pid) => {
+            let init = descriptor(init_pid);
             make_killable(child.pid.as_raw_pid());
             make_killable(init_pid);
-            Ok(Started { child, socket: ours, stderr, init_pid, stage })
+            Ok(Started { child, socket: ours, stderr, init_pid, init, stage })
         }
         None => {
             reap(&child);
@@ -152,11 +154,20 @@ fn reap(child: &Child) {
     let _ = waitpid(Some(child.pid), WaitOptions::empty());
 }
 
-/// bwrap closes its end when it has told.
-fn read_all(info: &OwnedFd) -> String {
+fn descriptor(pid: i32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}
+
+/// bwrap closes its end when it has told. If it ends before that, what it has forked may keep the
+/// pipe open for ever.
+fn read_all(info: &OwnedFd, child: &Child) -> String {
     let mut text = Vec::new();
     let mut buffer = [0; 512];
     loop {
+        let mut set = [PollFd::new(info, PollFlags::IN), PollFd::new(&child.pidfd, PollFlags::IN)];
+        if poll(&mut set, None).is_ok() && set[0].revents().is_empty() {
+            break;
+        }
         match rustix::io::read(info, &mut buffer) {
             Ok(0) => break,
             Ok(length) => text.extend_from_slice(&buffer[..length]),

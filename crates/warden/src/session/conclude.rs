@@ -116,9 +116,33 @@ impl Running<'_> {
 
 /// Makes the shell ready for the next command. Whether it is still there.
 fn settle(shell: &mut Shell, session: &Session, command: u64, interrupted: bool) -> bool {
+    // While the shell says what it exports.
+    if interrupted && !shell.groups.is_alone() {
+        // What a trap has started meanwhile.
+        shell.groups.move_out(command);
+        shell.groups.kill_left();
+    }
+    shell.groups.end_command(command);
+    let fresh = shell.refresh_streams();
+    shell.reset_terminal();
+    if !come_to_rest(shell, session) {
+        return false;
+    }
+    shell.groups.rest();
+    shell.log_aside();
+    let exports = shell.take_answer();
+    session.settle(shell.directory(), (!exports.is_empty()).then_some(exports));
+    if fresh.is_err() {
+        // Without streams of its own the next command could not be told from what is left of this.
+        shell.kill();
+    }
+    true
+}
+
+/// Waits until the shell waits. Whether it is still there.
+fn come_to_rest(shell: &mut Shell, session: &Session) -> bool {
     let deadline = Instant::now() + SILENCE;
-    let mut idle = shell.is_idle();
-    while !idle {
+    while !shell.is_idle() {
         let news = shell.step(Some(deadline));
         if news.woken {
             session.hush();
@@ -129,22 +153,6 @@ fn settle(shell: &mut Shell, session: &Session, command: u64, interrupted: bool)
         if news.died {
             return false;
         }
-        idle = news.idle;
-    }
-    if interrupted && !shell.groups.is_alone() {
-        // What a trap has started meanwhile.
-        shell.groups.move_out(command);
-        shell.groups.kill_left();
-    }
-    shell.groups.end_command(command);
-    let fresh = shell.refresh_streams();
-    shell.reset_terminal();
-    shell.log_aside();
-    let exports = shell.take_answer();
-    session.settle(shell.directory(), (!exports.is_empty()).then_some(exports));
-    if fresh.is_err() {
-        // Without streams of its own the next command could not be told from what is left of this.
-        shell.kill();
     }
     true
 }

@@ -12,8 +12,10 @@ use ringfence_runtime::cgroup::CommandGroup;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::os::fd::BorrowedFd;
 
+use super::kin;
 use crate::origins::Owner;
 use crate::sandbox::Sandbox;
+use crate::tree::SIGKILL;
 
 /// Old groups looked at after each command, to see whether they are empty by now.
 const LOOKED_AT: usize = 4;
@@ -23,10 +25,12 @@ pub(super) struct Groups {
     session: u64,
     made: u64,
     /// Whoever is in the current group works for this one.
-    pub(super) owner: Arc<Owner>,
+    owner: Arc<Owner>,
     /// None where this host has no cgroups (v2).
     current: Option<Named>,
     older: VecDeque<Named>,
+    /// Where there are no groups: children of the shell from before the command that runs.
+    earlier: Vec<i32>,
     /// Whether the last of the older ones is the running command's.
     left: bool,
     /// The shell, as it is called outside.
@@ -57,6 +61,7 @@ impl Groups {
             owner: Owner::of(0),
             current: None,
             older: VecDeque::new(),
+            earlier: Vec::new(),
             left: false,
             shell: 0,
             cpu_before: Duration::ZERO,
@@ -95,6 +100,14 @@ impl Groups {
         self.current.as_ref().is_none_or(|named| named.group.holds_only(self.shell))
     }
 
+    /// From now on the shell works for this command.
+    pub(super) fn begin_command(&mut self, command: u64) {
+        self.owner.set(command);
+        if self.current.is_none() {
+            self.earlier = kin::children(self.shell);
+        }
+    }
+
     /// A command is over: whatever runs in the group it leaves behind runs for that command.
     pub(super) fn end_command(&mut self, command: u64) {
         if !self.is_alone() {
@@ -105,7 +118,10 @@ impl Groups {
         self.sandbox.origins.forget_pids_of(&self.owner);
         self.know_the_shell();
         self.sweep();
-        // Now, when nobody waits for it.
+    }
+
+    /// What was used so far is not the next command's.
+    pub(super) fn rest(&mut self) {
         (self.cpu_before, self.cpu_left) = (self.cpu_of_group(), Duration::ZERO);
     }
 
@@ -155,27 +171,39 @@ impl Groups {
     }
 
     pub(super) fn signal_left(&self, signal: i32) {
-        if let Some(group) = self.left_last() {
-            let _ = group.signal(signal, &[]);
+        match self.left_last() {
+            Some(group) => drop(group.signal(signal, &[])),
+            None => self.signal_kin(signal),
         }
     }
 
     pub(super) fn kill_left(&self) {
-        if let Some(group) = self.left_last() {
-            let _ = group.kill();
+        match self.left_last() {
+            Some(group) => drop(group.kill()),
+            None => self.signal_kin(SIGKILL),
         }
     }
 
-    /// Whether nothing is left of the running command. Where there are no groups, nobody knows.
+    /// Whether nothing is left of the running command, as far as can be seen.
     pub(super) fn left_is_empty(&self) -> bool {
-        self.left_last().is_some_and(CommandGroup::is_empty)
+        match (self.left_last(), &self.current) {
+            (Some(group), _) => group.is_empty(),
+            (None, None) => !kin::has_any(self.shell, &self.earlier),
+            (None, Some(_)) => false,
+        }
+    }
+
+    fn signal_kin(&self, signal: i32) {
+        if self.current.is_none() && self.shell > 1 {
+            kin::signal(self.shell, &self.earlier, signal);
+        }
     }
 
     /// Signals the processes of the running command.
-    pub(super) fn signal_command(&self, signal: i32, foreground: i32) {
+    pub(super) fn signal_command(&self, signal: i32) {
         match &self.current {
             Some(named) => drop(named.group.signal(signal, &[self.shell])),
-            None => self.signal_foreground(signal, foreground),
+            None => self.signal_kin(signal),
         }
     }
 
@@ -217,7 +245,7 @@ impl Groups {
     /// Ends everything the session has started, the shell included.
     pub(super) fn kill_all(&self, shell_inside: i32) {
         if self.current.is_none() {
-            self.sandbox.inside.signal(shell_inside, crate::tree::SIGKILL);
+            self.sandbox.inside.signal(shell_inside, SIGKILL);
         }
         for named in self.current.iter().chain(&self.older) {
             let _ = named.group.kill();

@@ -10,7 +10,8 @@
 //! | `caller` | who asked for it: output, input, hanging up |
 //! | `start`, `shell` | a shell, and everything that has to be attended to while it lives |
 //! | `files`, `driver` | the files it is driven through, and the way lines take |
-//! | `terminal`, `groups`, `watch` | its terminal, its cgroups, what is waited for |
+//! | `groups`, `kin` | its cgroups, and what to do without |
+//! | `terminal`, `watch` | its terminal; what is waited for |
 //! | `protocol` | what is said to a shell and what it says back |
 
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +30,7 @@ mod early;
 mod files;
 mod groups;
 mod keeper;
+mod kin;
 mod protocol;
 mod registry;
 mod run;

@@ -87,6 +87,7 @@ impl<'a> Running<'a> {
         });
         self.begin(&started, exec);
         let handed_over = self.hand_over(exec, &call);
+        self.announce(&started);
         let status = match handed_over {
             Ok(()) => self.wait(),
             Err(error) => {
@@ -150,13 +151,17 @@ impl<'a> Running<'a> {
         self.number = started.number;
         self.session.begin(&started.name);
         self.shell.log_aside();
-        self.shell.groups.owner.set(started.number);
+        self.shell.groups.begin_command(started.number);
+        let timeout = exec.timeout_ms.or(self.session.timeout_ms);
+        self.early.at = timeout.map(|ms| Instant::now() + Duration::from_millis(ms));
+    }
+
+    /// The caller is told while the shell begins already.
+    fn announce(&mut self, started: &Started) {
         self.caller.tell(&Reply::Started { command: started.name.clone() });
         if self.caller.watch(&self.shell.watch).is_err() {
             self.caller.hung_up = true;
         }
-        let timeout = exec.timeout_ms.or(self.session.timeout_ms);
-        self.early.at = timeout.map(|ms| Instant::now() + Duration::from_millis(ms));
     }
 
     fn hand_over(&mut self, exec: &SessionExec, call: &Call) -> std::io::Result<()> {
@@ -235,7 +240,7 @@ impl<'a> Running<'a> {
     }
 
     fn signal(&self, signal: i32) {
-        self.shell.groups.signal_command(signal, self.shell.foreground());
+        self.shell.groups.signal_command(signal);
     }
 
     /// Passes on one step of each stream that has something.

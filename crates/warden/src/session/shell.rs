@@ -198,7 +198,7 @@ impl Shell {
     pub(super) fn step(&mut self, deadline: Option<Instant>) -> News {
         let mut news = News::default();
         let events = self.watch.wait(deadline);
-        news.nothing = events.is_empty();
+        news.nothing = events.is_empty() && deadline.is_some_and(|at| Instant::now() >= at);
         for (source, flags) in events {
             match source {
                 Source::Wake => news.woken = true,

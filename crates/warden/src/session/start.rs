@@ -108,7 +108,7 @@ impl Shell {
         // A greeting, perhaps.
         self.take_aside();
         // What it has used so far is no command's.
-        self.groups.end_command(0);
+        self.groups.rest();
         Ok(())
     }
 }

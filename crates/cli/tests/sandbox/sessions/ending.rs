@@ -65,6 +65,9 @@ in_every_shell! {
     }
 
     fn the_whole_tree_of_the_command_goes(s) {
+        if !s.is_tracked() {
+            return;
+        }
         let long = long();
         runs_out_of_time(s, &format!("setsid sleep {long} & sleep {long}"));
         let text = format!("(setsid sh -c 'sleep {long} & sleep {long}' &); sleep {long}");

@@ -79,7 +79,8 @@ in_every_shell! {
     /// 48
     fn closing_ends_a_command_that_runs(s) {
         let long = long();
-        let text = format!("echo up; setsid sleep {long} & sleep {long}");
+        let leave = if s.is_tracked() { "setsid" } else { "env" };
+        let text = format!("echo up; {leave} sleep {long} & sleep {long}");
         let (call, _) = s.begin(SessionExec::new(text));
         until(&call, "up");
         there(&long, 2);

@@ -127,6 +127,12 @@ impl Session {
         begin(&self.sandbox, &self.id, exec)
     }
 
+    /// Whether the kernel knows which processes belong to a command. Where it does not, those that
+    /// leave their parents are lost.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.sandbox.info().tracking == "cgroup"
+    }
+
     pub(crate) fn info(&self) -> SessionInfo {
         info(&self.sandbox, &self.id).unwrap()
     }
