@@ -205,6 +205,8 @@ fn remarks(outcome: &Outcome, base: &Path) -> String {
     }
     if outcome.oom_killed {
         let _ = writeln!(text, "killed: the memory limit was reached (--memory)");
+    } else if let Some(reason) = &outcome.reason {
+        let _ = writeln!(text, "ended: {reason}");
     }
     if outcome.pids_refused {
         let _ = writeln!(text, "refused: new processes, the limit was reached (--pids)");

@@ -9,9 +9,9 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use ringfence_fs::MountError;
@@ -135,6 +135,7 @@ impl Warden {
             reactor: Default::default(),
             running: Mutex::default(),
             next: AtomicU64::new(1),
+            calls: AtomicU64::new(0),
             stop: stopper,
             config,
         });
@@ -197,6 +198,7 @@ impl Warden {
         );
         sandbox.reactor.settle(Duration::from_secs(2));
         sandbox.sessions.wait_closed(Duration::from_secs(2));
+        sandbox.answer_calls(Duration::from_millis(500));
         let removed = sandbox.group.remove();
         let unmounted = sandbox.mounted.lock().end();
         let clean = removed.is_ok() && unmounted.is_ok();
@@ -440,6 +442,14 @@ impl Sandbox {
         self.mounted.lock().set_policy(Arc::new(compiled)).map_err(internal)?;
         self.record(Event::PolicyChanged(PolicyChanged { policy, by: None }));
         Ok(())
+    }
+
+    /// Waits until whoever asked has been told how it ended.
+    fn answer_calls(&self, longest: Duration) {
+        let deadline = Instant::now() + longest;
+        while self.calls.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Asks the main thread to end everything, and waits until nothing runs inside.

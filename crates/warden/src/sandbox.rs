@@ -47,6 +47,8 @@ pub(crate) struct Sandbox {
     pub(crate) reactor: Reactor,
     pub(crate) running: Mutex<HashMap<String, Weak<Tree>>>,
     pub(crate) next: AtomicU64,
+    /// Calls that have not been answered yet.
+    pub(crate) calls: AtomicU64,
     /// Tells the main thread to end everything, and why.
     pub(crate) stop: Sender<String>,
 }

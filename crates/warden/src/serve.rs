@@ -2,6 +2,7 @@
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ringfence_link::VERSION;
 use ringfence_link::channel::{Channel, TRUSTED_LIMIT};
@@ -17,9 +18,25 @@ pub(crate) fn accept(sandbox: &Arc<Sandbox>, listener: &UnixListener) {
             std::thread::sleep(std::time::Duration::from_millis(10));
             continue;
         };
-        let sandbox = sandbox.clone();
-        let call = move || answer(&sandbox, connection);
+        let open = OpenCall::of(sandbox);
+        let call = move || answer(&open.0, connection);
         let _ = std::thread::Builder::new().name("call".into()).stack_size(512 * 1024).spawn(call);
+    }
+}
+
+/// A call that counts as open for as long as this lives.
+struct OpenCall(Arc<Sandbox>);
+
+impl OpenCall {
+    fn of(sandbox: &Arc<Sandbox>) -> Self {
+        sandbox.calls.fetch_add(1, Ordering::AcqRel);
+        Self(sandbox.clone())
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::order::{Answer, Order, Trouble};
 use crate::sandbox::{Maker, Sandbox, TRUE};
 
 /// Unread events of a mount that is only looked at.
-const EVENTS: usize = 1024;
+const EVENTS: u64 = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -163,7 +163,7 @@ impl Worker {
             let options = mount_options(base, &place);
             std::fs::create_dir(&options.mountpoint)?;
             let rules = rules.clone();
-            let (mut mounted, micros) = timed(|| {
+            let (mounted, micros) = timed(|| {
                 let policy = Policy::compile(rules).map_err(|e| Trouble::new(e.to_string()))?;
                 let (sink, _events) = events::channel(EVENTS);
                 let mounted = mount(&options, Arc::new(policy), sink, || {})

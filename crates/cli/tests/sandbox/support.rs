@@ -113,11 +113,6 @@ impl Maker {
         self
     }
 
-    pub(crate) fn preset(mut self, name: &str) -> Self {
-        self.config.rules = preset(name).unwrap();
-        self
-    }
-
     pub(crate) fn rule(mut self, rule: &str) -> Self {
         self.config.rules.push(Rule::parse_cli(rule).unwrap());
         self
