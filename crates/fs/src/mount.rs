@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 use ringfence_policy::{Level, Policy, Rule, WorkspacePath};
@@ -240,12 +241,13 @@ impl Mounted {
             let _ = thread.join();
         }
         // With files still open the session lives on until they are closed; it is not waited for.
-        for _ in 0..200 {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < deadline {
             if session.is_finished() {
                 let _ = session.join();
                 return Ok(());
             }
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_micros(200));
         }
         Ok(())
     }

@@ -128,13 +128,10 @@ fn trial(program: &Path) -> Result<(), RuntimeError> {
 
 fn fuse() -> Finding {
     const WHAT: &str = "FUSE";
-    let device = fuse_device();
-    let detail = match device {
-        FuseDevice::Usable => return Finding::ok(WHAT, "/dev/fuse opens"),
-        FuseDevice::Missing => "there is no /dev/fuse",
-        FuseDevice::Forbidden => "/dev/fuse may not be opened by this user",
-    };
-    Finding::missing(WHAT, detail, device.advice().unwrap_or_default())
+    match fuse_device() {
+        FuseDevice::Usable => Finding::ok(WHAT, "/dev/fuse opens"),
+        device => Finding::missing(WHAT, device.problem(), device.advice().unwrap_or_default()),
+    }
 }
 
 fn passthrough(release: &str, root: bool) -> Finding {

@@ -16,6 +16,15 @@ pub enum FuseDevice {
 }
 
 impl FuseDevice {
+    /// What is wrong, to be put after a colon.
+    pub fn problem(self) -> &'static str {
+        match self {
+            Self::Usable => "nothing is wrong with it",
+            Self::Missing => "there is no /dev/fuse",
+            Self::Forbidden => "/dev/fuse may not be opened by this user",
+        }
+    }
+
     /// What a person can do about it, as one sentence; `None` if nothing is wrong.
     pub fn advice(self) -> Option<&'static str> {
         match self {

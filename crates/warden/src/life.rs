@@ -26,6 +26,7 @@ use ringfence_runtime::bwrap::Bwrap;
 use ringfence_runtime::cgroup::SandboxGroup;
 use ringfence_runtime::users::{HostUser, Users};
 use ringfence_runtime::{Network, Runtime, RuntimeError, Start, Started};
+use ringfence_sys::probe::{FuseDevice, fuse_device};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::config::Config;
@@ -50,6 +51,8 @@ pub enum StartError {
     Runtime(#[from] RuntimeError),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error("FUSE cannot be used: {}", device.problem())]
+    Fuse { device: FuseDevice },
     #[error("another warden owns this sandbox")]
     Owned,
     #[error("cannot {step}: {source}")]
@@ -65,6 +68,7 @@ impl StartError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Runtime(error) => error.hint().map(str::to_owned),
+            Self::Fuse { device } => device.advice().map(str::to_owned),
             _ => None,
         }
     }
@@ -91,6 +95,7 @@ impl Warden {
     pub fn start(config: Config) -> Result<Self, StartError> {
         let policy = Arc::new(Policy::compile(config.rules.clone())?);
         let lock = own(&config.dir)?;
+        check_fuse()?;
         ringfence_sys::namespaces::enter_private_mounts()
             .map_err(StartError::io("enter namespaces of its own"))?;
         rustix::process::umask(rustix::fs::Mode::empty());
@@ -231,6 +236,13 @@ fn own(dir: &Path) -> Result<File, StartError> {
     let lock = lock.map_err(StartError::io("make the lock file"))?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| StartError::Owned)?;
     Ok(lock)
+}
+
+fn check_fuse() -> Result<(), StartError> {
+    match fuse_device() {
+        FuseDevice::Usable => Ok(()),
+        device => Err(StartError::Fuse { device }),
+    }
 }
 
 fn allot_user(config: &Config) -> Result<Option<HostUser>, StartError> {
@@ -448,7 +460,7 @@ impl Sandbox {
     fn answer_calls(&self, longest: Duration) {
         let deadline = Instant::now() + longest;
         while self.calls.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
 
@@ -456,7 +468,7 @@ impl Sandbox {
     pub(crate) fn stop_and_wait(&self, reason: &str) {
         let _ = self.stop.send(reason.into());
         while !self.inside.is_gone() {
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
 }

@@ -372,6 +372,21 @@ fn a_missing_bubblewrap_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_missing_fuse_device_is_named_with_what_to_do() {
+    require_sandbox!();
+    let bench = Bench::new();
+    let without = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && \
+         mknod -m 666 /dev/urandom c 1 9 && exec \"$0\" run . -- true";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", without, env!("CARGO_BIN_EXE_ringfence")]);
+    command.current_dir(bench.project()).env("RINGFENCE_STATE", bench.state());
+    let done = Done::of(command.output().unwrap());
+    assert_eq!(done.code, 125, "{done:?}");
+    assert!(done.err.contains("there is no /dev/fuse") && done.err.contains("hint: "), "{done:?}");
+    assert!(std::fs::read_dir(bench.state().join("sandboxes")).unwrap().next().is_none());
+}
+
+#[test]
 fn a_command_that_does_not_exist_is_127_and_a_missing_working_directory_1() {
     require_sandbox!();
     let bench = Bench::new();
