@@ -29,6 +29,7 @@ pub(crate) fn run(args: &WardenArgs) -> Result<ExitCode, Failure> {
     // Ctrl-C in the terminal of whoever started it is for the command, not for its warden.
     let _ = rustix::process::setsid();
     ringfence_sys::memory::raise_open_file_limit();
+    ringfence_sys::memory::make_room_for_descriptors();
     let config = read(&args.config)?;
     let socket = config.socket();
     match Warden::start(config) {

@@ -41,6 +41,7 @@ pub(crate) enum Order {
     Crowd {
         base: PathBuf,
         size: usize,
+        count: usize,
     },
     /// Start sandboxes and keep them. The other orders use the first.
     Open {

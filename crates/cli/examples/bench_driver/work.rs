@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ringfence_fs::events;
@@ -51,7 +51,9 @@ impl Worker {
             }
             Order::Mount { base, count } => self.mounts(&base, count),
             Order::Life { base, count } => self.lives(&base, count),
-            Order::Crowd { base, size } => self.crowd(&base, size),
+            Order::Crowd { base, size, count } => {
+                repeat("whole", count, || self.crowd(&base, size))
+            }
             Order::Open { base, size } => self.keep(&base, size),
             Order::Close => self.close(),
             Order::Exec { argv, count } => {
@@ -122,25 +124,14 @@ impl Worker {
         Ok(Answer::Times(times))
     }
 
-    /// From the moment all are let go to the end of the last.
-    fn crowd(&self, base: &Path, size: usize) -> Result<Answer, Trouble> {
-        let gate = Barrier::new(size + 1);
-        let (start, results) = std::thread::scope(|scope| {
-            let one = || {
-                gate.wait();
-                live(&self.maker, base).map(drop)
-            };
+    /// All at once: each is left to its thread.
+    fn crowd(&self, base: &Path, size: usize) -> Result<(), Trouble> {
+        std::thread::scope(|scope| {
+            let one = || live(&self.maker, base).map(drop);
             let threads: Vec<_> = (0..size).map(|_| scope.spawn(one)).collect();
-            gate.wait();
-            let start = Instant::now();
             let died = |_| Err(Trouble::new("a thread died"));
-            let results: Vec<_> =
-                threads.into_iter().map(|thread| thread.join().unwrap_or_else(died)).collect();
-            (start, results)
-        });
-        let whole = micros_since(start);
-        results.into_iter().collect::<Result<Vec<()>, Trouble>>()?;
-        Ok(times_of("whole", vec![whole]))
+            threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(died))
+        })
     }
 
     fn sessions(&self, count: usize) -> Result<Answer, Trouble> {

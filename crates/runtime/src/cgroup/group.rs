@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 /// How long the kernel may take to finish what it was told: the last exits before a removal, the
 /// last process to stop in a freeze.
 const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_micros(100);
 
 const SIGNAL_ROUNDS: usize = 16;
 
