@@ -1,14 +1,12 @@
 //! `ringfence run`: one command in a sandbox of its own.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, channel};
 
 use clap::Args;
 use ringfence_link::client::{Client, ClientError, Event, Ongoing};
 use ringfence_link::warden::{Command, Control, Exec, Info, Outcome, Reply, Request};
-use ringfence_runtime::limits::parse_duration;
 use ringfence_sys::signals::{self, BlockedSignals};
 
 use crate::failure::Failure;
@@ -36,14 +34,6 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     sandbox: SandboxArgs,
 
-    /// End the command after this time, e.g. 60s or 5m (exit code 124)
-    #[arg(long, value_name = "TIME", help_heading = "Limits")]
-    timeout: Option<String>,
-
-    /// Write the whole record of the run to FILE as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-
     /// The program to run, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<std::ffi::OsString>,
@@ -59,8 +49,7 @@ pub(crate) struct Finished {
 const FORWARDED: [i32; 4] = [signals::SIGINT, signals::SIGTERM, signals::SIGHUP, signals::SIGQUIT];
 
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    let timeout = args.timeout.as_deref().map(parse_duration).transpose();
-    let timeout = timeout.map_err(Failure::bad_input)?;
+    let timeout = args.sandbox.timeout()?;
     let exec = Exec {
         cwd: args.sandbox.workdir.as_ref().map(|dir| dir.clone().into_bytes()),
         timeout_ms: timeout.map(|time| time.as_millis() as u64),
@@ -68,7 +57,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         ..Exec::new(Command::Argv(argv(&args.command)))
     };
     let config = args.sandbox.config(&new_id()?)?;
-    run_end::check_json(args.json.as_deref())?;
+    run_end::check_json(args.sandbox.json.as_deref())?;
     // Before any thread starts, so that all of them leave the signals to the one that waits.
     let blocked = BlockedSignals::block(&FORWARDED).map_err(Failure::broken)?;
     let launched = Launched::start(config)?;
@@ -76,7 +65,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let config = launched.end();
     let argv = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let finished = Finished { info, argv, outcome };
-    run_end::settle(&args.sandbox, &config, &finished, args.json.as_deref())?;
+    run_end::settle(&args.sandbox, &config, &finished, args.sandbox.json.as_deref())?;
     Ok(ExitCode::from(finished.outcome.exit_code.clamp(0, 255) as u8))
 }
 

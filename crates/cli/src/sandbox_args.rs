@@ -1,9 +1,10 @@
 //! The options by which `run` and `shell` describe a sandbox.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ringfence_runtime::limits::{parse_cpus, parse_memory, parse_pids};
+use ringfence_runtime::limits::{parse_cpus, parse_duration, parse_memory, parse_pids};
 use ringfence_runtime::{Limits, Network};
 use ringfence_warden::Config;
 
@@ -36,6 +37,10 @@ pub(crate) struct SandboxArgs {
     /// The most processes and threads at once
     #[arg(long, value_name = "NUMBER", help_heading = "Limits")]
     pids: Option<String>,
+
+    /// End the command after this time, e.g. 60s or 5m (exit code 124)
+    #[arg(long, value_name = "TIME", help_heading = "Limits")]
+    timeout: Option<String>,
 
     /// What the inside can reach
     #[arg(long, value_enum, default_value = "none")]
@@ -74,6 +79,10 @@ pub(crate) struct SandboxArgs {
     #[arg(long)]
     pub(crate) keep: bool,
 
+    /// Write the whole record of the run to FILE as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) state: StateArgs,
 
@@ -107,6 +116,10 @@ impl SandboxArgs {
             users: self.state.dir()?.join("users"),
             dir,
         })
+    }
+
+    pub(crate) fn timeout(&self) -> Result<Option<Duration>, Failure> {
+        self.timeout.as_deref().map(parse_duration).transpose().map_err(Failure::bad_input)
     }
 
     fn base(&self) -> Result<PathBuf, Failure> {

@@ -2,6 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::Args;
 use ringfence_link::client::{Client, ClientError, Event, Ongoing};
@@ -42,7 +45,9 @@ pub(crate) fn run(args: &ShellArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::bad_input("standard input and output must be a terminal")
             .hint("for programs without one: ringfence run DIR -- COMMAND"));
     }
+    let timeout = args.sandbox.timeout()?;
     let config = args.sandbox.config(&new_id()?)?;
+    run_end::check_json(args.sandbox.json.as_deref())?;
     let watched = [signals::SIGWINCH, signals::SIGTERM, signals::SIGHUP];
     let blocked = BlockedSignals::block(&watched).map_err(Failure::broken)?;
     let launched = Launched::start(config)?;
@@ -50,18 +55,19 @@ pub(crate) fn run(args: &ShellArgs) -> Result<ExitCode, Failure> {
         Reply::Info(info) => *info,
         _ => return Err(told(ClientError::Unexpected)),
     };
-    let status = converse(&launched.client, &request(args), blocked)?;
+    let conversation = converse(&launched.client, &request(args), blocked, timeout)?;
     let config = launched.end();
-    finish(args, &config, info, status)
+    finish(args, &config, info, conversation)
 }
 
 fn finish(
     args: &ShellArgs,
     config: &ringfence_warden::Config,
     info: Info,
-    status: Option<ProcessStatus>,
+    Conversation { status, timed_out }: Conversation,
 ) -> Result<ExitCode, Failure> {
     let exit_code = match status {
+        _ if timed_out => 124,
         Some(ProcessStatus::Exited(code)) => code,
         Some(ProcessStatus::Killed(signal)) => 128 + signal,
         Some(ProcessStatus::Failed(reason)) => return Err(Failure::bad_input(reason)),
@@ -69,8 +75,13 @@ fn finish(
     };
     let argv = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let denied = run_end::denied_on_record(&config.dir);
-    let outcome = Outcome { exit_code, denied, ..Outcome::default() };
-    run_end::settle(&args.sandbox, config, &Finished { info, argv, outcome }, None)?;
+    let outcome = Outcome { exit_code, timed_out, denied, ..Outcome::default() };
+    run_end::settle(
+        &args.sandbox,
+        config,
+        &Finished { info, argv, outcome },
+        args.sandbox.json.as_deref(),
+    )?;
     Ok(ExitCode::from(exit_code.clamp(0, 255) as u8))
 }
 
@@ -93,15 +104,32 @@ fn request(args: &ShellArgs) -> OpenTerminal {
     }
 }
 
+/// How what ran on the terminal ended.
+struct Conversation {
+    status: Option<ProcessStatus>,
+    timed_out: bool,
+}
+
 /// Puts the terminal of this process through to the one inside until that ends.
 fn converse(
     client: &Client,
     request: &OpenTerminal,
     signals: BlockedSignals,
-) -> Result<Option<ProcessStatus>, Failure> {
+    timeout: Option<Duration>,
+) -> Result<Conversation, Failure> {
     let opened = client.ask(Request::OpenTerminal(request.clone())).map_err(told)?;
     let Reply::Terminal(terminal) = opened else { return Err(told(ClientError::Unexpected)) };
-    let call = client.call(Request::Attach { id: terminal.id }).map_err(told)?;
+    let id = terminal.id;
+    let call = client.call(Request::Attach { id: id.clone() }).map_err(told)?;
+    let timed_out = Arc::new(AtomicBool::new(false));
+    if let Some(timeout) = timeout {
+        let (client, timed_out) = (client.clone(), timed_out.clone());
+        std::thread::spawn(move || {
+            std::thread::sleep(timeout);
+            timed_out.store(true, Ordering::Release);
+            let _ = client.ask(Request::CloseTerminal { id });
+        });
+    }
     let _raw = RawMode::enter()?;
     let resizing = call.try_clone().map_err(Failure::broken)?;
     let _typing = Typing::forward(&call)?;
@@ -112,10 +140,11 @@ fn converse(
             let _ = out.write_all(bytes).and_then(|()| out.flush());
         }
     });
-    match last.map_err(told)? {
-        Reply::LogEnd { status, .. } => Ok(status),
-        _ => Ok(None),
-    }
+    let status = match last.map_err(told)? {
+        Reply::LogEnd { status, .. } => status,
+        _ => None,
+    };
+    Ok(Conversation { status, timed_out: timed_out.load(Ordering::Acquire) })
 }
 
 fn forward_size(call: &Ongoing, signals: BlockedSignals) {

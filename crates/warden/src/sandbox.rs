@@ -145,7 +145,8 @@ impl Sandbox {
             signal: outcome.signal,
             duration_us: outcome.duration_micros,
             cpu_us: Some(outcome.cpu_micros),
-            peak_memory_bytes: Some(outcome.peak_memory),
+            // Of a session's command nobody knows it.
+            peak_memory_bytes: (outcome.peak_memory > 0).then_some(outcome.peak_memory),
             stdout_bytes: outcome.stdout_bytes,
             stderr_bytes: outcome.stderr_bytes,
             timed_out: outcome.timed_out,
