@@ -614,18 +614,14 @@ fn a_waiter_that_hangs_up_ends_its_wait() {
     require_sandbox!();
     let sandbox = Sandbox::new();
     let process = sandbox.start("sleep 1000");
-    let threads =
-        || std::fs::read_dir(format!("/proc/{}/task", sandbox.warden.id())).unwrap().count();
-    // The first call starts what stays.
-    sandbox.process(&process.id).unwrap();
-    eventually("calls end", || threads() <= 20);
-    let before = threads();
+    let calls = || sandbox.threads("call");
+    eventually("earlier calls end", || calls() == 0);
     for until in [Until::Exit, Until::Text(b"x".to_vec()), Until::Port { port: 9, http: None }] {
         let request = Request::WaitProcess { id: process.id.clone(), until, timeout_ms: None };
         let call = sandbox.client.call(request).unwrap();
-        eventually("it waits", || threads() > before);
+        eventually("it waits", || calls() == 1);
         drop(call);
-        eventually("it ends", || threads() <= before);
+        eventually("it ends", || calls() == 0);
     }
 }
 

@@ -9,15 +9,10 @@ use super::{begin, named, until};
 /// Waits until every call that was sent so far waits for its turn in a session.
 pub(crate) fn all_are_queued(sandbox: &Sandbox) {
     // Connections are taken in order: when this one is answered, those before have their threads.
-    let pid = sandbox.info().warden_pid;
-    eventually("no thread is busy with a call", || {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-        let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
-        let names: Vec<String> = tasks.filter_map(|task| name(task).ok()).collect();
-        // A thread that has just begun still has the name of the one that began it.
-        let of = |wanted: &str| names.iter().filter(|name| name.trim() == wanted).count();
-        of("call") == 0 && of("accept") == 1
-    });
+    sandbox.info();
+    // A thread that has just begun still has the name of the one that began it.
+    let idle = || sandbox.threads("accept") == 1 && sandbox.threads("call") == 0;
+    eventually("no thread is busy with a call", idle);
 }
 
 in_every_shell! {
