@@ -285,8 +285,8 @@ fn a_resize_changes_the_size_and_is_signalled() {
     assert_eq!(terminal.run("stty size"), "33 111\n");
     sandbox.resize(&terminal.id, 40, 100).unwrap();
     assert_eq!(terminal.run("stty size"), "40 100\n");
-    terminal.type_in("trap 'echo new size $(stty size)' WINCH; read x\n");
-    terminal.expect("\r\n");
+    terminal.type_in("trap 'echo new size $(stty size)' WINCH; echo set\\ up; read x\n");
+    terminal.expect("set up");
     terminal.control(Control::Resize { rows: 50, columns: 120 });
     eventually("the size is known", || sandbox.terminals()[0].columns == 120);
     terminal.type_in("\n");

@@ -52,7 +52,9 @@ in_every_shell! {
         s.ok(&format!("({wait}; echo one) &"));
         s.open_gate("gate");
         assert_eq!(crate::sessions::until(&call, "one\n"), "one\n");
-        s.ok("(sleep 0.05; echo two) &");
+        let wait = s.gate("second");
+        s.ok(&format!("({wait}; echo two) &"));
+        s.open_gate("second");
         assert_eq!(crate::sessions::until(&call, "two\n"), "two\n");
         crate::sessions::close(&s.sandbox, &s.id).unwrap();
         let Reply::LogEnd { next, .. } = call.finish(|_| {}).unwrap() else { panic!() };
