@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use ringfence_runtime::limits::{parse_cpus, parse_duration, parse_memory, parse_pids};
+use ringfence_runtime::users::HOST_LOCKS;
 use ringfence_runtime::{Limits, Network};
 use ringfence_warden::Config;
 
@@ -113,7 +114,7 @@ impl SandboxArgs {
             read_only: self.read_only()?,
             ends_with_caller: true,
             bwrap: std::env::var_os("RINGFENCE_BWRAP").map(PathBuf::from),
-            users: self.state.dir()?.join("users"),
+            users: HOST_LOCKS.into(),
             dir,
         })
     }

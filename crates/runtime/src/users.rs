@@ -19,6 +19,10 @@ use crate::RuntimeError;
 /// Above the users that systems give out by themselves, below those that container engines like.
 pub const DEFAULT_RANGE: Range<u32> = 200_000..265_535;
 
+/// Where everybody on this host locks the numbers of that range. Gone after a reboot, as those who
+/// held them are, and closed to all but root.
+pub const HOST_LOCKS: &str = "/run/ringfence-users";
+
 /// Where numbers are taken from.
 #[derive(Debug, Clone)]
 pub struct Users {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use ringfence_fs::layers::format::LayerDir;
 use ringfence_link::client::Event;
 use ringfence_link::warden::{Code, Exec, OpenSession, Request, SessionExec};
+use ringfence_runtime::users::HOST_LOCKS;
 use ringfence_warden::journal::verify;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -119,7 +120,7 @@ impl Running {
     fn leftovers(&self) -> Option<Leftovers> {
         let dir = self.dir()?;
         let id = dir.file_name()?.to_str()?.to_owned();
-        Some(Leftovers::of(&id, &dir, &self.state().join("users")))
+        Some(Leftovers::of(&id, &dir, Path::new(HOST_LOCKS)))
     }
 
     /// Nothing is left of it but a layer that opens and a record that holds.
@@ -248,7 +249,7 @@ fn what_nobody_could_clean_up_is_cleaned_up_by_the_next() {
         let output = run(running.scratch.path(), &["echo", "next"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "next\n", "{output:?}");
         let id = dir.file_name().unwrap().to_str().unwrap();
-        Leftovers::of(id, &dir, &running.state().join("users")).assert_none();
+        Leftovers::of(id, &dir, Path::new(HOST_LOCKS)).assert_none();
         for name in ["running", "lock", "config.json"] {
             assert!(!dir.join(name).exists(), "{name}");
         }

@@ -4,6 +4,7 @@
 
 mod confinement;
 mod exec;
+mod host_users;
 mod hostile;
 mod kills;
 mod leftovers;

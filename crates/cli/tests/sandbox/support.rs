@@ -101,7 +101,7 @@ impl Maker {
             read_only: vec![],
             ends_with_caller: true,
             bwrap: None,
-            users: std::env::temp_dir().join("ringfence-test-users"),
+            users: ringfence_runtime::users::HOST_LOCKS.into(),
         };
         Self { scratch, config }
     }

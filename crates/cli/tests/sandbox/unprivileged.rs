@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use ringfence_runtime::users::HOST_LOCKS;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
@@ -74,7 +75,7 @@ impl Account {
     fn assert_nothing_left(&self) {
         for dir in self.sandboxes() {
             let id = dir.file_name().unwrap().to_str().unwrap();
-            Leftovers::of(id, &dir, &self.path("state/users")).assert_none();
+            Leftovers::of(id, &dir, Path::new(HOST_LOCKS)).assert_none();
         }
     }
 }
