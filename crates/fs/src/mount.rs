@@ -99,9 +99,7 @@ pub fn mount(
     check_apart(&base, &options.layer, &mountpoint)?;
     let base_fd = open_base(&base)?;
     let mask = MaskDir::root(&options.mask, &base_fd)?;
-    let mut layer = open_layer(options, &base)?;
-    layer.record_rules(policy.rules().iter().map(record).collect())?;
-    layer.record_mask(&options.mask)?;
+    let layer = open_layer(options, &base, policy.rules().iter().map(record).collect())?;
     let depth = stack_depth(options, &base, layer.path());
     let (tree, watch) = build_tree(options, base_fd, mask, &layer, depth > 0)?;
     let guard = Arc::new(Guard::new(tree, policy, events, options.owner));
@@ -239,6 +237,7 @@ impl Mounted {
         if let Some((watch, thread)) = self.watch.take() {
             watch.stop();
             let _ = thread.join();
+            watch.release();
         }
         // With files still open the session lives on until they are closed; it is not waited for.
         let deadline = Instant::now() + Duration::from_secs(1);
@@ -366,11 +365,17 @@ fn open_base(base: &Path) -> Result<OwnedFd, MountError> {
         .map_err(|e| MountError::io("open base", base, e.into()))
 }
 
-fn open_layer(options: &MountOptions, base: &Path) -> Result<LayerDir, MountError> {
-    let layer = match LayerDir::open(&options.layer) {
-        Err(LayerError::Missing { .. }) => LayerDir::create(&options.layer, base, vec![])?,
-        Err(LayerError::NotALayer { path }) if is_empty_dir(&path) => {
-            LayerDir::create(&options.layer, base, vec![])?
+fn open_layer(
+    options: &MountOptions,
+    base: &Path,
+    rules: Vec<RuleRecord>,
+) -> Result<LayerDir, MountError> {
+    let mut layer = match LayerDir::open(&options.layer) {
+        Err(LayerError::NotALayer { path }) if !is_empty_dir(&path) => {
+            return Err(LayerError::NotALayer { path }.into());
+        }
+        Err(LayerError::Missing { .. } | LayerError::NotALayer { .. }) => {
+            return Ok(LayerDir::create(&options.layer, base, rules, options.mask.clone())?);
         }
         other => other?,
     };
@@ -382,6 +387,8 @@ fn open_layer(options: &MountOptions, base: &Path) -> Result<LayerDir, MountErro
         let recorded = layer.meta().base.clone();
         return Err(LayerError::OtherBase { path, recorded, given: base.into() }.into());
     }
+    layer.record_rules(rules)?;
+    layer.record_mask(&options.mask)?;
     Ok(layer)
 }
 

@@ -134,6 +134,11 @@ impl Watch {
         let _ = rustix::io::write(&self.stopping, &1u64.to_ne_bytes());
     }
 
+    /// Lets go of all watches, after [`Watch::run`] has ended. Nobody waits for the kernel.
+    pub fn release(&self) {
+        let _ = ringfence_sys::files::let_go(&self.fd, &self.stopping);
+    }
+
     /// Whether there is an event to read, as opposed to the end.
     fn wait(&self) -> bool {
         let mut fds =

@@ -161,7 +161,9 @@ fn names_of_a_linked_file_that_is_open_stay_one_file_after_a_snapshot() {
 #[test]
 fn a_layer_that_others_stand_on_is_not_removed() {
     let place = Place::new();
-    let mut layer = LayerDir::create(&place.at("one"), &place.at("base"), vec![]).unwrap();
+    let mut layer =
+        LayerDir::create(&place.at("one"), &place.at("base"), vec![], MaskOptions::default())
+            .unwrap();
     layer.freeze().unwrap();
     let child = layer.fork(&place.at("two")).unwrap();
     let refused = LayerDir::inspect(&place.at("one")).unwrap().remove().unwrap_err();

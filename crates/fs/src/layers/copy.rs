@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ringfence_policy::WorkspacePath;
 use rustix::fs::{
@@ -32,6 +32,7 @@ pub(crate) const HASHED_SIZE: u64 = 1 << 20;
 pub struct Work {
     dir: OwnedFd,
     next: AtomicU64,
+    settled: AtomicBool,
 }
 
 /// An entry in the work directory. Removed on drop unless it was published.
@@ -44,7 +45,22 @@ pub struct Prepared<'w> {
 
 impl Work {
     pub fn new(dir: OwnedFd) -> Self {
-        Self { dir, next: AtomicU64::new(0) }
+        Self { dir, next: AtomicU64::new(0), settled: AtomicBool::new(false) }
+    }
+
+    /// Makes the layer itself durable, once. To be called when a program asks that of something in
+    /// it: without its description a layer does not open after a power failure.
+    pub fn settle(&self) -> Result<()> {
+        if self.settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let open = |name: &str, flags| {
+            rustix::fs::openat(&self.dir, name, flags | OFlags::CLOEXEC, Mode::empty())
+        };
+        rustix::fs::fsync(open("../layer.json", OFlags::RDONLY)?)?;
+        rustix::fs::fsync(open("..", OFlags::RDONLY | OFlags::DIRECTORY)?)?;
+        self.settled.store(true, Ordering::Release);
+        Ok(())
     }
 
     fn prepare(&self) -> Prepared<'_> {

@@ -77,39 +77,33 @@ pub struct LayerDir {
 }
 
 impl LayerDir {
-    /// Makes an empty live layer over `base` and `parents` (nearest first) at `path`.
-    pub fn create(path: &Path, base: &Path, parents: Vec<PathBuf>) -> Result<Self, LayerError> {
-        Self::create_as(new_id(), path, base, parents)
-    }
-
-    fn create_as(
-        id: String,
+    /// Makes an empty live layer over `base` at `path`, to be mounted with these rules. It is on the
+    /// disk for good when something in it is, see [`Work::settle`](super::copy::Work::settle).
+    pub fn create(
         path: &Path,
         base: &Path,
-        parents: Vec<PathBuf>,
+        rules: Vec<RuleRecord>,
+        mask: MaskOptions,
     ) -> Result<Self, LayerError> {
+        let base = base.canonicalize().map_err(|e| LayerError::io("find the base", base, e))?;
+        let (id, state, parents) = (new_id(), LayerState::Live, Vec::new());
+        let meta = LayerMeta { format: FORMAT, id, state, base, parents, rules, mask };
+        Self::create_as(meta, path, Wait::No)
+    }
+
+    fn create_as(meta: LayerMeta, path: &Path, wait: Wait) -> Result<Self, LayerError> {
         if path.symlink_metadata().is_ok() && !is_empty_dir(path)? {
             return Err(LayerError::Exists { path: path.into() });
         }
-        let base = base.canonicalize().map_err(|e| LayerError::io("find the base", base, e))?;
         for sub in ["", "tree", "work", "links", "children"] {
             make_private_dir(&path.join(sub))?;
         }
         // The root shows what the layer below shows there.
-        let below = parents.first().map_or_else(|| base.clone(), |parent| parent.join("tree"));
-        look_like(&path.join("tree"), &below)?;
+        let parent = meta.parents.first().map(|parent| parent.join("tree"));
+        look_like(&path.join("tree"), parent.as_ref().unwrap_or(&meta.base))?;
         let path = path.canonicalize().map_err(|e| LayerError::io("find", path, e))?;
-        let meta = LayerMeta {
-            format: FORMAT,
-            id,
-            state: LayerState::Live,
-            base,
-            parents,
-            rules: Vec::new(),
-            mask: MaskOptions::default(),
-        };
         let mut layer = Self { path, meta, lock: None };
-        layer.save()?;
+        layer.write_meta(wait)?;
         layer.lock = Some(layer.take_lock()?);
         Ok(layer)
     }
@@ -213,11 +207,8 @@ impl LayerDir {
         replace_file(&note, future.as_os_str().as_encoded_bytes(), Wait::ForDisk)?;
         let mut parents = vec![self.path.clone()];
         parents.extend(self.meta.parents.iter().cloned());
-        let made = Self::create_as(id, path, &self.meta.base, parents).and_then(|mut child| {
-            child.record_rules(self.meta.rules.clone())?;
-            child.record_mask(&self.meta.mask)?;
-            Ok(child)
-        });
+        let meta = LayerMeta { id, parents, state: LayerState::Live, ..self.meta.clone() };
+        let made = Self::create_as(meta, path, Wait::ForDisk);
         if made.is_err() {
             let _ = fs::remove_file(note);
         }

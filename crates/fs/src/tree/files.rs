@@ -327,6 +327,7 @@ impl Tree {
 
     pub fn fsync(&self, handle: Handle, data_only: bool) -> Result<()> {
         let (_, file) = self.file(handle)?;
+        self.state.read().live.work.settle()?;
         if data_only { rustix::fs::fdatasync(&*file) } else { rustix::fs::fsync(&*file) }
     }
 
@@ -335,10 +336,9 @@ impl Tree {
         let state = self.state.read();
         let node = self.node(id)?;
         let live = node.as_dir()?.merge.read().live(state.live.layer).cloned();
-        match live {
-            Some(part) => rustix::fs::fsync(part.fd()?),
-            None => Ok(()),
-        }
+        let Some(part) = live else { return Ok(()) };
+        state.live.work.settle()?;
+        rustix::fs::fsync(part.fd()?)
     }
 
     pub fn fallocate(&self, handle: Handle, mode: i32, offset: u64, length: u64) -> Result<()> {
