@@ -34,7 +34,7 @@ pub fn serve(socket: OwnedFd) -> ExitCode {
 struct Init {
     channel: Channel,
     ended: ChildSignal,
-    filters: Vec<Filter>,
+    filters: [Filter; 1],
     oom_score: OomScore,
     /// What was started and has not been reported as ended.
     commands: HashMap<i32, u64>,
@@ -49,7 +49,10 @@ impl Init {
         confine::limit_resources();
         rustix::thread::set_no_new_privs(true)?;
         let landlock = confine::restrict_files()?;
-        let filters = filter::filters()?;
+        for filter in filter::for_all()? {
+            filter.install()?;
+        }
+        let filters = filter::for_programs()?;
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         let confinement = Confinement { seccomp: true, landlock };
         channel.send(&FromInit::Hello { version: VERSION, confinement }, &[])?;

@@ -52,6 +52,25 @@ impl Filter {
         let each = |(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k };
         Self(instructions.into_iter().map(each).collect())
     }
+
+    /// Installs it for this thread and all it starts, for good. Needs `no_new_privs`.
+    pub fn install(&self) -> io::Result<()> {
+        match install(&self.program()) {
+            true => Ok(()),
+            false => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn program(&self) -> libc::sock_fprog {
+        libc::sock_fprog { len: self.0.len() as u16, filter: self.0.as_ptr().cast_mut() }
+    }
+}
+
+fn install(program: &libc::sock_fprog) -> bool {
+    let program = &raw const *program;
+    // SAFETY: the instructions live as long as the filter they belong to (in a child: in the
+    // parent's memory, copied by the fork).
+    unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, program) == 0 }
 }
 
 /// A process that was started.
@@ -149,10 +168,6 @@ impl Spawn<'_> {
             let each = list.iter().map(|text| text.as_ptr());
             each.chain(std::iter::once(null())).collect()
         };
-        let filter = |Filter(code): &Filter| libc::sock_fprog {
-            len: code.len() as u16,
-            filter: code.as_ptr().cast_mut(),
-        };
         Prepared {
             programs: terminated(&self.programs),
             argv: terminated(&self.argv),
@@ -165,7 +180,7 @@ impl Spawn<'_> {
             tasks: self.tasks.iter().map(|fd| fd.as_raw_fd()).collect(),
             user: self.user,
             death_signal: self.death_signal,
-            filters: self.filters.iter().map(filter).collect(),
+            filters: self.filters.iter().map(Filter::program).collect(),
             no_new_privileges: self.no_new_privileges || !self.filters.is_empty(),
             report: report.as_raw_fd(),
         }
@@ -382,13 +397,7 @@ fn child_confine(p: &Prepared) -> bool {
     if p.no_new_privileges && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
         return false;
     }
-    p.filters.iter().all(|filter| {
-        // SAFETY: the program's instructions live in the parent's memory, copied by the fork.
-        unsafe {
-            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const *filter)
-                == 0
-        }
-    })
+    p.filters.iter().all(install)
 }
 
 /// Tries each candidate and returns why none ran; one that exists and may not be run is the better
