@@ -11,7 +11,7 @@ use ringfence_link::init::{
 };
 use ringfence_sys::children::{self, ChildSignal};
 use ringfence_sys::spawn::{Child, Filter, Spawn, SpawnError, Step as Failed};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -61,12 +61,18 @@ impl Init {
     }
 
     fn run(&mut self) -> ExitCode {
+        let mut patience = Some(Timespec { tv_sec: 1, tv_nsec: 0 });
         loop {
             let mut fds = [
                 PollFd::new(&self.channel, PollFlags::IN),
                 PollFd::new(&self.ended, PollFlags::IN),
             ];
-            match poll(&mut fds, None) {
+            match poll(&mut fds, patience.as_ref()) {
+                Ok(0) => {
+                    // Much of what is mapped now was for the start.
+                    patience = None;
+                    ringfence_sys::memory::give_back_code();
+                }
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return ExitCode::FAILURE,
             }

@@ -36,3 +36,58 @@ pub fn make_room_for_descriptors() {
     // The table keeps its size when the descriptor is closed.
     let _ = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 1000);
 }
+
+/// Gives back the pages of this program's code, which the kernel maps generously. What still runs
+/// maps its own again; what only the start needed stays away.
+///
+/// A process that waits for most of its life holds a fraction of what it held (the pages
+/// themselves stay in the kernel's cache, for all who share them).
+pub fn give_back_code() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let Ok(program) = std::fs::read_link("/proc/self/exe") else { return };
+    for (start, end) in code_of(&maps, &program.to_string_lossy()) {
+        // SAFETY: a mapping of this process that is private, never written to and backed by the
+        // file: its pages come back with the same content as soon as they are used.
+        unsafe {
+            libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED);
+        }
+    }
+}
+
+/// Where the code of `program` lies, by `/proc/self/maps`. (Not its data: of that a part is
+/// written to when the program is loaded, and protected afterwards.)
+fn code_of<'a>(maps: &'a str, program: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
+    maps.lines().filter_map(move |line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        let is_code = rest.starts_with("r-xp ") && rest.ends_with(program);
+        is_code.then_some((number(start)?, number(end)?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_code_of_the_program_is_given_back() {
+        let maps = "1000-2000 r--p 00000000 fe:00 7   /bin/it\n\
+                    2000-4000 r-xp 00001000 fe:00 7   /bin/it\n\
+                    4000-5000 rw-p 00003000 fe:00 7   /bin/it\n\
+                    6000-7000 r-xp 00000000 00:00 0   [vdso]\n\
+                    8000-9000 rwxp 00000000 fe:00 7   /bin/it\n";
+        assert_eq!(code_of(maps, "/bin/it").collect::<Vec<_>>(), [(0x2000, 0x4000)]);
+    }
+
+    #[test]
+    fn the_program_goes_on_without_the_code_it_gave_back() {
+        let resident = || {
+            let usage = std::fs::read_to_string("/proc/self/statm").unwrap();
+            usage.split(' ').nth(2).unwrap().parse::<u64>().unwrap()
+        };
+        let before = resident();
+        give_back_code();
+        assert!(resident() < before, "nothing was given back");
+    }
+}

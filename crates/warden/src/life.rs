@@ -38,6 +38,9 @@ use crate::ledger::Ledger;
 use crate::origins::Origins;
 use crate::sandbox::{Sandbox, internal};
 
+/// How long a sandbox lives before it counts as one that stays.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// Unread access events; beyond that they are counted as lost.
 const EVENTS: u64 = 64 * 1024;
 
@@ -175,7 +178,12 @@ impl Warden {
     /// Serves until asked to stop or until the inside ends, then takes everything down. Returns
     /// why it ended.
     pub fn run(self) -> String {
-        let reason = self.stop.recv().unwrap_or_else(|_| "nobody is left to ask".into());
+        let reason = self.stop.recv_timeout(SETTLED).or_else(|_| {
+            // Much of what is mapped now was for the start.
+            ringfence_sys::memory::give_back_code();
+            self.stop.recv()
+        });
+        let reason = reason.unwrap_or_else(|_| "nobody is left to ask".into());
         self.end(&reason);
         reason
     }
