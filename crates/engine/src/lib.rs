@@ -6,8 +6,10 @@
 //! | [`id`] | names of things |
 //! | [`store`] | records, in SQLite |
 //! | [`codebases`] | stored files: versions, uploads, listings |
+//! | [`wardens`] | the processes that own sandboxes: starting, asking, cleaning up after them |
 
 pub mod codebases;
 pub mod id;
 pub mod problem;
 pub mod store;
+pub mod wardens;

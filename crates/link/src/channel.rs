@@ -70,7 +70,36 @@ pub const UNTRUSTED_LIMIT: usize = 64 * 1024;
 /// The most descriptors in one frame.
 pub const MAX_FDS: usize = 8;
 
-const HEADER: usize = 6;
+/// How many bytes a header has.
+pub const HEADER: usize = 6;
+
+/// What stands before a body, for those who read and write frames themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    pub size: usize,
+    pub kind: Kind,
+    pub fds: u8,
+}
+
+impl Header {
+    pub fn encode(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..4].copy_from_slice(&(self.size as u32).to_le_bytes());
+        (bytes[4], bytes[5]) = (self.kind as u8, self.fds);
+        bytes
+    }
+
+    /// `limit`: the largest body that is accepted.
+    pub fn decode(bytes: [u8; HEADER], limit: usize) -> Result<Self, ChannelError> {
+        let size = u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[i])) as usize;
+        if size > limit {
+            return Err(ChannelError::TooLarge { size, limit });
+        }
+        let kind = Kind::ALL.get(usize::from(bytes[4]));
+        let kind = *kind.ok_or(ChannelError::UnknownKind(bytes[4]))?;
+        Ok(Self { size, kind, fds: bytes[5] })
+    }
+}
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -122,10 +151,7 @@ impl Channel {
         body: &[u8],
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), ChannelError> {
-        let mut header = [0; HEADER];
-        header[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
-        header[4] = kind as u8;
-        header[5] = fds.len() as u8;
+        let header = Header { size: body.len(), kind, fds: fds.len() as u8 }.encode();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
@@ -159,12 +185,7 @@ impl Channel {
         let mut header = [0; HEADER];
         let mut fds = Vec::new();
         self.fill(&mut header, &mut fds)?;
-        let size = u32::from_le_bytes([0, 1, 2, 3].map(|i| header[i])) as usize;
-        if size > self.limit {
-            return Err(ChannelError::TooLarge { size, limit: self.limit });
-        }
-        let kind = Kind::ALL.get(usize::from(header[4]));
-        let kind = *kind.ok_or(ChannelError::UnknownKind(header[4]))?;
+        let Header { size, kind, .. } = Header::decode(header, self.limit)?;
         let mut body = vec![0; size];
         self.fill(&mut body, &mut fds)?;
         Ok(Frame { kind, body, fds })

@@ -1,0 +1,54 @@
+//! Noticing that a warden has gone, and removing what it held.
+
+use std::io;
+use std::path::Path;
+
+use ringfence_runtime::cgroup::Cgroups;
+use ringfence_runtime::users::{DEFAULT_RANGE, Users};
+use ringfence_warden::life::is_owned;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::io::unix::AsyncFd;
+
+/// A process that is not necessarily a child of this one.
+#[derive(Debug)]
+pub struct Watched {
+    pidfd: AsyncFd<std::os::fd::OwnedFd>,
+}
+
+impl Watched {
+    /// Must be made while the process is known to be the one that is meant.
+    pub fn new(pid: i32) -> io::Result<Self> {
+        let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+        Ok(Self { pidfd: AsyncFd::register(pidfd)? })
+    }
+
+    /// Returns when it has ended.
+    pub async fn ended(&self) {
+        let _ = self.pidfd.readable().await;
+    }
+
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+}
+
+/// Whether a warden owns this directory now.
+pub fn is_alive(dir: &Path) -> bool {
+    is_owned(dir)
+}
+
+/// Removes what a warden that was killed held: processes, groups, its number and its socket. Doing
+/// it for one that ended in order is fine. Home, temporary files and layer stay.
+pub fn clean_up(dir: &Path, id: &str, users: &Path) {
+    if let Ok(cgroups) = Cgroups::of_this_host() {
+        let _ = cgroups.remove_leftovers(id);
+    }
+    Users::new(DEFAULT_RANGE, users).sweep();
+    for name in ["warden.sock", "config.json"] {
+        let _ = std::fs::remove_file(dir.join(name));
+    }
+    for name in ["stage", "workspace"] {
+        let _ = std::fs::remove_dir(dir.join(name));
+    }
+}

@@ -1,0 +1,79 @@
+//! From a description to a warden that answers.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use ringfence_link::warden::{Info, Reply, Request};
+use ringfence_warden::Config;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use super::call::Call;
+use crate::problem::{Code, Problem, Result};
+
+/// What a warden prints, once, on its standard output.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Greeting {
+    Ready { socket: PathBuf },
+    Failed { message: String, hint: Option<String> },
+}
+
+/// A warden that answers.
+#[derive(Debug)]
+pub struct Launched {
+    pub info: Info,
+    /// The process, while it is a child of this one.
+    pub child: Child,
+}
+
+/// Starts a warden that outlives this process. `program` is the one binary.
+pub async fn launch(program: &Path, config: &Config) -> Result<Launched> {
+    let failed = |e: std::io::Error| Problem::internal("start the sandbox", e);
+    let (file, log) = (config.dir.join("config.json"), config.dir.join("warden.log"));
+    let text = serde_json::to_vec_pretty(config)
+        .map_err(|e| Problem::internal("describe the sandbox", e))?;
+    tokio::fs::write(&file, text).await.map_err(failed)?;
+    let log = std::fs::File::create(&log).map_err(failed)?;
+    let mut child = Command::new(program)
+        .arg("warden")
+        .arg(&file)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(failed)?;
+    match greeting(&mut child).await {
+        Some(Greeting::Ready { socket }) => match Call::ask(&socket, Request::Info).await {
+            Ok(Reply::Info(info)) => Ok(Launched { info: *info, child }),
+            other => Err(give_up(child, format!("{other:?}")).await),
+        },
+        Some(Greeting::Failed { message, hint }) => {
+            let _ = child.wait().await;
+            Err(refused(message, hint))
+        }
+        None => Err(give_up(child, "it said nothing".into()).await),
+    }
+}
+
+async fn greeting(child: &mut Child) -> Option<Greeting> {
+    let mut line = String::new();
+    BufReader::new(child.stdout.take()?).read_line(&mut line).await.ok()?;
+    serde_json::from_str(&line).ok()
+}
+
+async fn give_up(mut child: Child, reason: String) -> Problem {
+    let _ = child.kill().await;
+    Problem::internal("start the sandbox", reason)
+}
+
+/// What a warden says of a start that failed is about this host: something is missing, or a limit
+/// cannot be had.
+fn refused(message: String, hint: Option<String>) -> Problem {
+    let problem = Problem::new(Code::Unsupported, format!("the sandbox cannot start: {message}"));
+    match hint {
+        Some(hint) => problem.with("hint", hint),
+        None => problem,
+    }
+}
