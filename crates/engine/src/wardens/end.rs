@@ -20,7 +20,11 @@ impl Watched {
     pub fn new(pid: i32) -> io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        Ok(Self { pidfd: AsyncFd::register(pidfd)? })
+        // What is deprecated is that the descriptor could be closed while it is registered: this
+        // one is owned here and nowhere else.
+        #[allow(deprecated)]
+        let pidfd = AsyncFd::new(pidfd)?;
+        Ok(Self { pidfd })
     }
 
     /// Returns when it has ended.
