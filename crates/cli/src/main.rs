@@ -21,6 +21,7 @@ mod policy_tree;
 mod run;
 mod run_end;
 mod sandbox_args;
+mod serve;
 mod shell;
 mod state;
 mod typing;
@@ -53,6 +54,7 @@ enum Command {
     Policy(policy::PolicyCommandArgs),
     Audit(audit::AuditArgs),
     Doctor(doctor::DoctorArgs),
+    Serve(serve::ServeArgs),
     #[command(hide = true)]
     Warden(warden::WardenArgs),
 }
@@ -71,6 +73,7 @@ fn main() -> std::process::ExitCode {
         Command::Policy(args) => policy::run(args),
         Command::Audit(args) => audit::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Warden(args) => warden::run(&args),
     };
     match result {

@@ -113,6 +113,7 @@ impl SandboxArgs {
             env: self.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?,
             read_only: self.read_only()?,
             ends_with_caller: true,
+            keeps_files: false,
             bwrap: std::env::var_os("RINGFENCE_BWRAP").map(PathBuf::from),
             users: HOST_LOCKS.into(),
             dir,

@@ -51,7 +51,8 @@ mod tests {
         let id = Kind::Sandbox.random();
         assert!(Kind::Sandbox.check(&id) && !Kind::Codebase.check(&id));
         assert_ne!(id, Kind::Sandbox.random());
-        for bad in ["", "sb_", "sb_../../../../etcxx", "sb_00112233445566GG", "sb_001122334455667"] {
+        for bad in ["", "sb_", "sb_../../../../etcxx", "sb_00112233445566GG", "sb_001122334455667"]
+        {
             assert!(!Kind::Sandbox.check(bad), "{bad}");
         }
     }

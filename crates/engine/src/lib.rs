@@ -6,10 +6,37 @@
 //! | [`id`] | names of things |
 //! | [`store`] | records, in SQLite |
 //! | [`codebases`] | stored files: versions, uploads, listings |
+//! | [`sandboxes`] | sandboxes: records, life, and what runs inside |
 //! | [`wardens`] | the processes that own sandboxes: starting, asking, cleaning up after them |
 
 pub mod codebases;
 pub mod id;
 pub mod problem;
+pub mod sandboxes;
 pub mod store;
 pub mod wardens;
+
+pub use ringfence_runtime::Limits;
+
+use problem::{Problem, Result};
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// What they see is what belongs to this account.
+    pub account: String,
+    /// They are this server's own user on its own host, and may name directories of it.
+    pub local: bool,
+}
+
+impl Caller {
+    pub fn may_name_host_paths(&self) -> Result<()> {
+        match self.local {
+            true => Ok(()),
+            false => Err(Problem::invalid(
+                "directories of the host can be named over the Unix socket by the server's own \
+                 user only",
+            )),
+        }
+    }
+}

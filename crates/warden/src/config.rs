@@ -33,6 +33,9 @@ pub struct Config {
     /// End when standard input ends: whoever started the warden is gone.
     #[serde(default)]
     pub ends_with_caller: bool,
+    /// Home and temporary files outlive this warden: the sandbox may be started again.
+    #[serde(default)]
+    pub keeps_files: bool,
     /// The bubblewrap to use instead of the one that is found.
     #[serde(default)]
     pub bwrap: Option<PathBuf>,

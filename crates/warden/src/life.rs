@@ -218,16 +218,25 @@ impl Warden {
         sandbox.record(Event::SandboxEnded(SandboxEnded { reason: reason.into(), clean }));
         let _ = sandbox.journal.close();
         let _ = std::fs::remove_file(sandbox.config.socket());
-        remove_scratch(&sandbox.config.dir);
+        match sandbox.config.keeps_files {
+            true => remove_stage(&sandbox.config.dir),
+            false => remove_scratch(&sandbox.config.dir),
+        }
     }
 }
 
 /// The parts of a sandbox's directory that go with it. (The journal stays; the layer is the
 /// owner's.)
 pub fn remove_scratch(dir: &Path) {
-    for name in ["home", "tmp", "stage"] {
+    for name in ["home", "tmp"] {
         let _ = std::fs::remove_dir_all(dir.join(name));
     }
+    remove_stage(dir);
+}
+
+/// What is of use only while a warden runs.
+fn remove_stage(dir: &Path) {
+    let _ = std::fs::remove_dir_all(dir.join("stage"));
     let _ = std::fs::remove_dir(dir.join("workspace"));
     let _ = std::fs::remove_file(dir.join("warden.sock"));
 }

@@ -89,6 +89,7 @@ impl Maker {
             env: vec![],
             read_only: vec![],
             ends_with_caller: true,
+            keeps_files: false,
             bwrap: None,
             users: self.scratch.join("users"),
         })

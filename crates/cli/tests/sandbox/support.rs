@@ -100,6 +100,7 @@ impl Maker {
             env: vec![],
             read_only: vec![],
             ends_with_caller: true,
+            keeps_files: false,
             bwrap: None,
             users: ringfence_runtime::users::HOST_LOCKS.into(),
         };

@@ -1,0 +1,146 @@
+//! Putting a complete file in its place, and taking one away.
+//!
+//! Everything here happens in the codebase's turn to change, and in this order: the path is written
+//! down as an intent, the file is renamed into the tree, the records follow.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+
+use ringfence_policy::WorkspacePath;
+use rustix::fs::{AtFlags, CWD, FileType};
+use rustix::io::Errno;
+
+use crate::problem::Result;
+use crate::store::FileRow;
+
+use super::life::Staged;
+use super::path::{self, relative};
+use super::tree::{NO_FOLLOW, Tree};
+use super::trouble::{bad_path, cannot_find, cannot_write, no_file, over_limit};
+use super::upload::Complete;
+use super::{Codebases, Inner};
+
+impl Codebases {
+    /// Takes a file or a symlink away. Directories stay, even when they are empty.
+    pub fn remove_file(&self, account: &str, id: &str, path: impl AsRef<OsStr>) -> Result<()> {
+        let path = path::parse_file(path)?;
+        let inner = &self.inner;
+        let life = inner.life(id);
+        let _turn = life.change.lock();
+        let codebase = inner.stored_record(account, id)?;
+        let stat = inner.view(&codebase)?.tree.stat(&path);
+        let stat = stat.map_err(|errno| cannot_find(&path, errno))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            return Err(bad_path(&path, "is a directory"));
+        }
+        let tree = inner.open_for_change(id, &life)?;
+        let (parent, name) = entry(&tree, &path)?;
+        inner.store.intend(id, relative(&path))?;
+        rustix::fs::unlinkat(parent, name, AtFlags::empty()).map_err(cannot_write)?;
+        inner.store.settle(id, relative(&path), None)
+    }
+}
+
+impl Inner {
+    /// Puts a complete file at `path`, over whatever file or symlink is there.
+    pub(super) fn put(
+        &self,
+        account: &str,
+        id: &str,
+        path: &WorkspacePath,
+        complete: Complete,
+    ) -> Result<()> {
+        let life = self.life(id);
+        let _turn = life.change.lock();
+        // It may have been deleted while the file was sent.
+        self.stored_record(account, id)?;
+        self.check_room(id, path, complete.stamp.size)?;
+        let tree = self.open_for_change(id, &life)?;
+        let parent = tree.make_parent(path)?;
+        let name = path.file_name().unwrap_or_default();
+        refuse_directory(&parent, path)?;
+        self.store.intend(id, relative(path))?;
+        rustix::fs::renameat(CWD, complete.aside.scratch.path(), parent, name)
+            .map_err(cannot_write)?;
+        let file = FileRow {
+            path: relative(path).to_vec(),
+            digest: Some(complete.digest),
+            stamp: complete.stamp,
+            mode: complete.mode,
+        };
+        self.store.settle(id, relative(path), Some(&file))
+    }
+
+    /// Whether the codebase stays within its limits with a file of this size at `path`.
+    fn check_room(&self, id: &str, path: &WorkspacePath, size: u64) -> Result<()> {
+        let state = self.tree_state(id)?;
+        let before = self.store.file(id, relative(path))?;
+        let freed = before.as_ref().map_or(0, |file| file.stamp.size);
+        self.check_size(state.size.saturating_sub(freed).saturating_add(size))?;
+        self.check_count(state.file_count + u64::from(before.is_none()))
+    }
+
+    pub(super) fn check_size(&self, size: u64) -> Result<()> {
+        let most = self.limits.max_codebase_size;
+        match size > most {
+            true => Err(over_limit("max_codebase_size", most, "the codebase gets too big")),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn check_count(&self, count: u64) -> Result<()> {
+        let most = self.limits.max_files;
+        match count > most {
+            true => Err(over_limit("max_files", most, "the codebase gets too many files")),
+            false => Ok(()),
+        }
+    }
+
+    /// Keeps a content for a commit. The same content is kept once.
+    pub(super) fn stage(&self, account: &str, id: &str, complete: Complete) -> Result<()> {
+        let life = self.life(id);
+        let _turn = life.change.lock();
+        self.stored_record(account, id)?;
+        let stage = self.place(id).stage();
+        let target = stage.join(complete.digest.to_hex().as_str());
+        if target.exists() {
+            return Ok(());
+        }
+        let mut staged = life.staged.lock();
+        let before = match *staged {
+            Some(known) => known,
+            None => count_staged(&stage).map_err(cannot_write)?,
+        };
+        let after = Staged { bytes: before.bytes + complete.stamp.size, files: before.files + 1 };
+        self.check_size(after.bytes)?;
+        self.check_count(after.files)?;
+        std::fs::rename(complete.aside.scratch.path(), target).map_err(cannot_write)?;
+        *staged = Some(after);
+        Ok(())
+    }
+}
+
+fn count_staged(stage: &std::path::Path) -> std::io::Result<Staged> {
+    let mut staged = Staged::default();
+    for entry in std::fs::read_dir(stage)? {
+        staged.bytes += entry?.metadata()?.len();
+        staged.files += 1;
+    }
+    Ok(staged)
+}
+
+fn refuse_directory(parent: &OwnedFd, path: &WorkspacePath) -> Result<()> {
+    match rustix::fs::statat(parent, path.file_name().unwrap_or_default(), NO_FOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+            Err(bad_path(path, "is a directory"))
+        }
+        Ok(_) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(cannot_write(errno)),
+    }
+}
+
+fn entry<'p>(tree: &Tree, path: &'p WorkspacePath) -> Result<(OwnedFd, &'p [u8])> {
+    let parent = tree.parent(path).map_err(|errno| cannot_find(path, errno))?;
+    let name = path.file_name().ok_or_else(|| no_file(path))?;
+    Ok((parent, name))
+}

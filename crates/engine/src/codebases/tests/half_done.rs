@@ -1,0 +1,123 @@
+//! What a killed server leaves, and what the next one makes of it.
+
+use super::*;
+
+fn said(done: &[String], what: &str) -> usize {
+    done.iter().filter(|sentence| sentence.contains(what)).count()
+}
+
+#[test]
+fn a_directory_without_a_record_is_removed() {
+    let fixture = Fixture::new();
+    let id = fixture.create();
+    let stranger = Kind::Codebase.random();
+    let place = fixture.codebases.inner.place(&stranger);
+    place.make().unwrap();
+    std::fs::write(fixture.place(&stranger).join("versions/x"), "x").unwrap();
+    std::fs::create_dir_all(fixture.dir.path().join("codebases/trash/half/removed")).unwrap();
+    let (fixture, done) = fixture.restarted();
+    assert_eq!(done, [format!("{stranger} was on no record and is removed")]);
+    assert!(!fixture.place(&stranger).exists());
+    assert_eq!(fixture.versions(&id), [1]);
+    let trash = fixture.dir.path().join("codebases/trash");
+    assert_eq!(std::fs::read_dir(trash).unwrap().count(), 0);
+}
+
+#[test]
+fn a_record_without_a_directory_is_removed_unless_somebody_stands_on_it() {
+    let fixture = Fixture::new();
+    let (free, used) = (fixture.create(), fixture.create());
+    let sandbox = fixture.stand_on(&used, 1);
+    for id in [&free, &used] {
+        std::fs::remove_dir_all(fixture.place(id)).unwrap();
+    }
+    let (fixture, done) = fixture.restarted();
+    assert_eq!((done.len(), said(&done, &sandbox)), (2, 1), "{done:?}");
+    assert_code(fixture.codebases.get(LOCAL, &free), Code::CodebaseNotFound);
+    fixture.get(&used);
+    assert_code(fixture.read(&used, "x"), Code::Internal);
+    assert_code(fixture.write(&used, "x", b""), Code::Internal);
+}
+
+#[test]
+fn temporary_files_and_versions_that_never_became_the_newest_are_removed() {
+    let fixture = Fixture::new();
+    let id = fixture.create();
+    fixture.write(&id, "f", b"1").unwrap();
+    let place = fixture.place(&id);
+    std::fs::write(place.join("tmp/upload"), "half").unwrap();
+    std::fs::create_dir_all(place.join("tmp/tree/d")).unwrap();
+    std::fs::create_dir_all(place.join("versions/2/d")).unwrap();
+    std::fs::create_dir_all(place.join("versions/nonsense")).unwrap();
+    fixture.stage(&id, b"fresh");
+    fixture.stage(&id, b"stale");
+    let stale = place.join("stage").join(blake3::hash(b"stale").to_string());
+    let file = std::fs::File::options().write(true).open(stale).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let (fixture, done) = fixture.restarted();
+    assert_eq!(said(&done, "was not finished"), 2, "{done:?}");
+    assert_eq!(said(&done, "2 temporary files"), 1, "{done:?}");
+    assert_eq!(said(&done, "1 contents staged"), 1, "{done:?}");
+    assert_eq!(fixture.versions(&id), [1]);
+    assert_eq!(std::fs::read_dir(place.join("stage")).unwrap().count(), 1);
+    fixture.assert_agreement(&id);
+}
+
+#[test]
+fn a_version_that_was_renamed_without_its_record_is_found() {
+    let fixture = Fixture::new();
+    let id = fixture.create();
+    fixture.write(&id, "f", b"1").unwrap();
+    let versions = fixture.place(&id).join("versions");
+    std::fs::rename(versions.join("1"), versions.join("2")).unwrap();
+    let (fixture, done) = fixture.restarted();
+    assert_eq!(done, [format!("the newest version of {id} is 2")]);
+    assert_eq!(fixture.read(&id, "f").unwrap(), b"1");
+    fixture.write(&id, "f", b"2").unwrap();
+    fixture.assert_agreement(&id);
+}
+
+#[test]
+fn old_versions_nobody_stands_on_are_removed() {
+    let fixture = Fixture::new();
+    let id = fixture.create();
+    let pinned = fixture.codebases.pin(LOCAL, &id, None).unwrap();
+    fixture.write(&id, "f", b"1").unwrap();
+    assert_eq!(fixture.versions(&id), [1, 2]);
+    std::mem::forget(pinned);
+    let Fixture { codebases, store, dir } = fixture;
+    // The hold keeps nothing but the life of this codebase, so the records can be opened again.
+    drop((codebases, store));
+    let store = Store::open(dir.path()).unwrap();
+    let codebases = Codebases::new(store.clone(), Limits::default()).unwrap();
+    let done = codebases.reconcile().unwrap();
+    let fixture = Fixture { codebases, store, dir };
+    assert_eq!(said(&done, "nobody stood on version 1"), 1, "{done:?}");
+    assert_eq!(fixture.versions(&id), [2]);
+}
+
+#[test]
+fn a_change_that_was_interrupted_is_put_on_record_as_it_is() {
+    let fixture = Fixture::new();
+    let id = fixture.create();
+    for path in ["replaced", "removed", "same", "becomes_link"] {
+        fixture.write(&id, path, b"before").unwrap();
+    }
+    for path in ["replaced", "removed", "same", "added", "never", "becomes_link"] {
+        fixture.store.intend(&id, path.as_bytes()).unwrap();
+    }
+    let tree = fixture.tree(&id);
+    for path in ["replaced", "added"] {
+        std::fs::write(fixture.place(&id).join("tmp/x"), "after it").unwrap();
+        std::fs::rename(fixture.place(&id).join("tmp/x"), tree.join(path)).unwrap();
+    }
+    std::fs::remove_file(tree.join("removed")).unwrap();
+    std::fs::remove_file(tree.join("becomes_link")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", tree.join("becomes_link")).unwrap();
+    let (fixture, done) = fixture.restarted();
+    assert_eq!(said(&done, "was interrupted"), 6, "{done:?}");
+    assert_eq!(fixture.list(&id, "", true).unwrap(), ["added", "becomes_link", "replaced", "same"]);
+    fixture.assert_agreement(&id);
+    let (_, done) = fixture.restarted();
+    assert_eq!(done, Vec::<String>::new());
+}

@@ -1,0 +1,177 @@
+//! Start, stop, destroy. Repeating one of them succeeds.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ringfence_link::warden::Request;
+use ringfence_runtime::Limits;
+use ringfence_warden::Config;
+
+use super::create::network_of;
+use super::{Live, Running, Sandboxes};
+use crate::problem::{Problem, Result};
+use crate::store::{SandboxRecord, Status, now_ms};
+use crate::wardens::call::Call;
+use crate::wardens::end::{clean_up, is_alive};
+use crate::wardens::launch::launch;
+
+/// How long a warden may take to end in order.
+const ORDERLY: Duration = Duration::from_secs(20);
+
+impl Sandboxes {
+    pub async fn start(&self, account: &str, id: &str) -> Result<SandboxRecord> {
+        let live = self.live_of(account, id)?;
+        let _gate = live.gate.lock().await;
+        let record = self.get(account, id)?;
+        if record.status == Status::Running {
+            return Ok(record);
+        }
+        let config = self.describe(&record).await?;
+        let result = launch(&self.inner.settings.program, &config).await;
+        match result {
+            Ok(launched) => {
+                let pid = launched.info.warden_pid;
+                self.watch(id, &live, launched.info, pid, Some(launched.child))?;
+                self.change(id, |record| {
+                    record.status = Status::Running;
+                    record.reason = None;
+                    (record.started_ms, record.stopped_ms) = (Some(now_ms()), None);
+                })
+            }
+            Err(problem) => {
+                clean_up(&config.dir, id, self.users());
+                let reason = problem.message.clone();
+                self.change(id, |record| {
+                    record.status = Status::Error;
+                    record.reason = Some(reason.clone());
+                })?;
+                Err(problem)
+            }
+        }
+    }
+
+    pub async fn stop(&self, account: &str, id: &str) -> Result<SandboxRecord> {
+        let live = self.live_of(account, id)?;
+        let _gate = live.gate.lock().await;
+        let record = self.get(account, id)?;
+        if record.status != Status::Running {
+            return Ok(record);
+        }
+        self.end_warden(id, &live).await;
+        self.change(id, |record| {
+            record.status = Status::Stopped;
+            record.stopped_ms = Some(now_ms());
+        })
+    }
+
+    /// Ends it and removes everything that is its own.
+    pub async fn destroy(&self, account: &str, id: &str) -> Result<()> {
+        let live = self.live_of(account, id)?;
+        let _gate = live.gate.lock().await;
+        // Somebody may have been first while we waited.
+        if self.inner.store.sandbox(account, id)?.is_none() {
+            return Ok(());
+        }
+        self.end_warden(id, &live).await;
+        // The record first: a directory without one is removed at the next start.
+        self.inner.store.delete_sandbox(id)?;
+        self.inner.live.lock().remove(id);
+        let dir = self.dir(id);
+        let removed = tokio::task::spawn_blocking(move || remove_dir(&dir)).await;
+        removed.map_err(|e| Problem::internal("remove the sandbox", e))
+    }
+
+    fn live_of(&self, account: &str, id: &str) -> Result<Arc<Live>> {
+        self.get(account, id)?;
+        Ok(self.live(id))
+    }
+
+    pub(super) fn change(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut SandboxRecord),
+    ) -> Result<SandboxRecord> {
+        self.inner.store.update_sandbox(id, change)?.ok_or_else(super::not_found)
+    }
+
+    /// Ends the warden, by asking or by force, and waits until nothing of it is left.
+    pub(super) async fn end_warden(&self, id: &str, live: &Live) {
+        let running = live.warden.lock().clone();
+        let dir = self.dir(id);
+        if let Some(running) = running {
+            running.stopping.store(true, Ordering::Release);
+            let socket = dir.join("warden.sock");
+            let asked = tokio::time::timeout(ORDERLY, Call::ask(&socket, Request::Stop)).await;
+            if !matches!(asked, Ok(Ok(_))) {
+                kill(&running);
+            }
+            let mut ended = running.ended.clone();
+            if tokio::time::timeout(ORDERLY, ended.wait_for(|ended| *ended)).await.is_err() {
+                kill(&running);
+                let _ = ended.wait_for(|ended| *ended).await;
+            }
+        }
+    }
+
+    /// What its warden is told.
+    async fn describe(&self, record: &SandboxRecord) -> Result<Config> {
+        let dir = self.dir(&record.id);
+        make_private_dir(&dir).map_err(|e| Problem::internal("make the sandbox's directory", e))?;
+        if is_alive(&dir) {
+            return Err(Problem::internal("start the sandbox", "another warden owns it"));
+        }
+        let codebases = self.inner.codebases.clone();
+        let (account, codebase) = (record.account.clone(), record.codebase_id.clone());
+        let version = record.codebase_version;
+        let base = tokio::task::spawn_blocking(move || codebases.pin(&account, &codebase, version))
+            .await
+            .map_err(|e| Problem::internal("find the codebase", e))??;
+        if record.codebase_version.is_none() {
+            self.change(&record.id, |record| record.codebase_version = Some(base.version))?;
+        }
+        Ok(Config {
+            id: record.id.clone(),
+            layer: dir.join(&record.layer),
+            base: base.path,
+            rules: record.rules.clone(),
+            mask: base.mask,
+            ignore_files: base.ignore_files,
+            limits: Limits {
+                memory: record.memory,
+                cpu_quota: record.cpu_quota,
+                cpu_shares: record.cpu_shares,
+                pids: record.pids,
+            },
+            network: network_of(&record.network),
+            env: record.env.clone().into_iter().collect(),
+            read_only: record.read_only_paths.clone(),
+            ends_with_caller: false,
+            keeps_files: true,
+            bwrap: std::env::var_os("RINGFENCE_BWRAP").map(Into::into),
+            users: self.inner.settings.users.clone(),
+            dir,
+        })
+    }
+}
+
+fn kill(running: &Running) {
+    if let Some(pid) = rustix::process::Pid::from_raw(running.info.warden_pid) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+fn make_private_dir(path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().mode(0o700).recursive(true).create(path)
+}
+
+/// What cannot be removed now (somebody looks at it) is removed at the next start.
+pub(super) fn remove_dir(dir: &Path) {
+    if let Err(e) = std::fs::remove_dir_all(dir)
+        && e.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(dir = %dir.display(), error = %e, "a sandbox's directory is left");
+    }
+}

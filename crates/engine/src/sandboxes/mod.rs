@@ -1,0 +1,141 @@
+//! Sandboxes: what is wanted of them, and making it so.
+//!
+//! The record says what a sandbox should be; its warden is what it is. Everything that changes both
+//! goes through one gate per sandbox, so that no two starts, stops or ends of the same one meet.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`create`] | what can be asked for, and what is refused |
+//! | [`life`] | start, stop, destroy |
+//! | [`watch`] | wardens that end by themselves |
+//! | [`expiry`] | those whose time has come, and leases |
+//! | [`reconcile`] | making records and reality agree again, at the start of a server |
+//! | [`ask`] | what runs inside |
+
+pub mod ask;
+pub mod create;
+pub mod expiry;
+pub mod life;
+pub mod reconcile;
+mod watch;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use ringfence_link::warden::Info;
+use tokio::sync::Mutex as Gate;
+
+use crate::codebases::Codebases;
+use crate::problem::{Code, Problem, Result};
+use crate::store::{Listed, Page, SandboxFilter, SandboxRecord, Status, Store};
+
+/// What a server is told about sandboxes.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where everything is kept.
+    pub state: PathBuf,
+    /// The one binary, which is started as the warden.
+    pub program: PathBuf,
+    /// Where users are allotted from, if the server runs as root.
+    pub users: PathBuf,
+    /// How many an account may have.
+    pub most_per_account: usize,
+    /// Without a sign of life for so long, a leased sandbox is destroyed.
+    pub lease: std::time::Duration,
+}
+
+/// All sandboxes of this server. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Sandboxes {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    store: Store,
+    codebases: Codebases,
+    live: Mutex<HashMap<String, Arc<Live>>>,
+    /// Where sessions were found; a sandbox that ends takes its own out.
+    sessions: Mutex<HashMap<String, String>>,
+}
+
+/// What is known of a sandbox beside its record.
+#[derive(Debug, Default)]
+struct Live {
+    gate: Gate<()>,
+    warden: Mutex<Option<Running>>,
+}
+
+/// A warden that answers.
+#[derive(Debug, Clone)]
+struct Running {
+    info: Arc<Info>,
+    /// Says that its end is wanted.
+    stopping: Arc<std::sync::atomic::AtomicBool>,
+    /// Signals when its end has been dealt with.
+    ended: tokio::sync::watch::Receiver<bool>,
+}
+
+impl Sandboxes {
+    pub fn new(settings: Settings, store: Store, codebases: Codebases) -> Self {
+        let (live, sessions) = (Mutex::default(), Mutex::default());
+        Self { inner: Arc::new(Inner { settings, store, codebases, live, sessions }) }
+    }
+
+    pub fn get(&self, account: &str, id: &str) -> Result<SandboxRecord> {
+        self.inner.store.sandbox(account, id)?.ok_or_else(not_found)
+    }
+
+    pub fn list(
+        &self,
+        account: &str,
+        filter: &SandboxFilter,
+        page: &Page,
+    ) -> Result<Listed<SandboxRecord>> {
+        self.inner.store.sandboxes(account, filter, page)
+    }
+
+    /// What is in force, of one that runs.
+    pub fn info(&self, id: &str) -> Option<Arc<Info>> {
+        let live = self.inner.live.lock().get(id).cloned()?;
+        let running = live.warden.lock().clone()?;
+        Some(running.info)
+    }
+
+    /// The directory of a sandbox on this host.
+    pub fn dir(&self, id: &str) -> PathBuf {
+        self.inner.settings.state.join("sandboxes").join(id)
+    }
+
+    /// Where the warden of one that runs listens.
+    pub fn socket(&self, account: &str, id: &str) -> Result<PathBuf> {
+        let record = self.get(account, id)?;
+        match record.status {
+            Status::Running => Ok(self.dir(id).join("warden.sock")),
+            status => Err(not_running(status, record.reason.as_deref())),
+        }
+    }
+
+    fn live(&self, id: &str) -> Arc<Live> {
+        self.inner.live.lock().entry(id.into()).or_default().clone()
+    }
+
+    fn users(&self) -> &Path {
+        &self.inner.settings.users
+    }
+}
+
+fn not_found() -> Problem {
+    Problem::new(Code::SandboxNotFound, "sandbox not found")
+}
+
+fn not_running(status: Status, reason: Option<&str>) -> Problem {
+    let message = match (status, reason) {
+        (Status::Error, Some(reason)) => format!("the sandbox is not running: {reason}"),
+        _ => format!("the sandbox is not running: it is {}", status.name()),
+    };
+    Problem::new(Code::SandboxNotRunning, message).with("status", status.name())
+}
