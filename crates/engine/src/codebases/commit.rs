@@ -25,9 +25,9 @@ impl Codebases {
         let manifest = Manifest::read(entries)?;
         let inner = &self.inner;
         inner.check_manifest(&manifest)?;
+        let codebase = inner.stored_record(account, id)?;
         let life = inner.life(id);
         let _turn = life.change.lock();
-        let codebase = inner.stored_record(account, id)?;
         let (digest, state) = (manifest.digest(), inner.tree_state(id)?);
         if state.manifest != Some(digest) {
             refuse_missing(&inner.missing(account, id, &manifest)?)?;

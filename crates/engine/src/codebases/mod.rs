@@ -135,6 +135,7 @@ impl Inner {
         self.root.place(id)
     }
 
+    /// Of a codebase that is on record, or was a moment ago.
     fn life(&self, id: &str) -> Arc<Life> {
         self.lives.lock().entry(id.to_owned()).or_default().clone()
     }

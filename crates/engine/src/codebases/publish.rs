@@ -25,9 +25,9 @@ impl Codebases {
     pub fn remove_file(&self, account: &str, id: &str, path: impl AsRef<OsStr>) -> Result<()> {
         let path = path::parse_file(path)?;
         let inner = &self.inner;
+        let codebase = inner.stored_record(account, id)?;
         let life = inner.life(id);
         let _turn = life.change.lock();
-        let codebase = inner.stored_record(account, id)?;
         let stat = inner.view(&codebase)?.tree.stat(&path);
         let stat = stat.map_err(|errno| cannot_find(&path, errno))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {

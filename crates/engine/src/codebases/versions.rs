@@ -158,12 +158,16 @@ impl Inner {
         if holds.is_held(version) || self.store.is_version_used(id, version)? {
             return Ok(false);
         }
-        let place = self.place(id);
-        scratch::remove(&place.version(version + 1))
-            .and_then(|()| std::fs::rename(place.version(version), place.version(version + 1)))
+        let (now, next) = (self.place(id).version(version), self.place(id).version(version + 1));
+        scratch::remove(&next)
+            .and_then(|()| std::fs::rename(&now, &next))
             .map_err(trouble::cannot_write)?;
-        self.store.open_version(id, version + 1)?;
-        Ok(true)
+        let opened = self.store.open_version(id, version + 1);
+        if opened.is_err() {
+            // Back, so that the record is right.
+            let _ = std::fs::rename(&next, &now);
+        }
+        opened.map(|()| true)
     }
 
     /// Takes a version away if it is old and nobody needs it. Says whether it did.

@@ -121,3 +121,80 @@ fn a_change_that_was_interrupted_is_put_on_record_as_it_is() {
     let (_, done) = fixture.restarted();
     assert_eq!(done, Vec::<String>::new());
 }
+
+impl Fixture {
+    /// From now on the records refuse such changes, as if the server had ended just before them.
+    fn refuse(&self, change: &str) {
+        let sql = format!(
+            "CREATE TRIGGER refused BEFORE {change} BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        );
+        self.records().execute_batch(&sql).unwrap();
+    }
+
+    fn allow_again(&self) {
+        self.records().execute_batch("DROP TRIGGER refused").unwrap();
+    }
+
+    fn records(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.dir.path().join("records.db")).unwrap()
+    }
+}
+
+#[test]
+fn a_file_that_was_put_in_place_and_not_on_record_is_found_again() {
+    let fixture = Fixture::new();
+    let id = fixture.create();
+    fixture.write(&id, "old", b"old").unwrap();
+    fixture.refuse("INSERT ON files");
+    assert_code(fixture.write(&id, "d/new", b"new"), Code::Internal);
+    assert_code(fixture.write(&id, "old", b"other"), Code::Internal);
+    fixture.allow_again();
+    let (fixture, done) = fixture.restarted();
+    assert_eq!(said(&done, "was interrupted"), 2, "{done:?}");
+    assert_eq!(fixture.read(&id, "d/new").unwrap(), b"new");
+    assert_eq!(fixture.read(&id, "old").unwrap(), b"other");
+    fixture.assert_agreement(&id);
+}
+
+#[test]
+fn a_file_that_was_removed_and_still_is_on_record_is_forgotten() {
+    let fixture = Fixture::new();
+    let id = fixture.create();
+    fixture.write(&id, "f", b"x").unwrap();
+    fixture.refuse("DELETE ON files");
+    assert_code(fixture.codebases.remove_file(LOCAL, &id, "f"), Code::Internal);
+    fixture.allow_again();
+    let (fixture, done) = fixture.restarted();
+    assert_eq!(said(&done, "was interrupted"), 1, "{done:?}");
+    assert_eq!(fixture.get(&id).file_count, 0);
+    fixture.assert_agreement(&id);
+}
+
+#[test]
+fn a_version_that_cannot_be_put_on_record_changes_nothing() {
+    let fixture = Fixture::new();
+    let id = fixture.create();
+    fixture.write(&id, "f", b"1").unwrap();
+    drop(fixture.codebases.pin(LOCAL, &id, None).unwrap());
+    fixture.refuse("UPDATE OF version ON codebases");
+    assert_code(fixture.write(&id, "f", b"2"), Code::Internal);
+    let pinned = fixture.codebases.pin(LOCAL, &id, None).unwrap();
+    assert_code(fixture.write(&id, "f", b"2"), Code::Internal);
+    assert_code(fixture.codebases.commit(LOCAL, &id, &[]), Code::Internal);
+    assert_eq!(fixture.read(&id, "f").unwrap(), b"1");
+    fixture.allow_again();
+    fixture.write(&id, "f", b"2").unwrap();
+    assert_eq!((fixture.get(&id).version, pinned.version), (2, 1));
+    assert_eq!(std::fs::read(pinned.path.join("f")).unwrap(), b"1");
+    fixture.assert_agreement(&id);
+}
+
+#[test]
+fn a_codebase_that_cannot_be_put_on_record_leaves_no_directory() {
+    let fixture = Fixture::new();
+    fixture.refuse("INSERT ON codebases");
+    let wanted = NewCodebase { owner_id: "o".into(), name: "n".into(), ..NewCodebase::default() };
+    assert_code(fixture.codebases.create(LOCAL, wanted), Code::Internal);
+    let entries = std::fs::read_dir(fixture.dir.path().join("codebases")).unwrap();
+    assert_eq!(entries.count(), 1, "only the trash");
+}

@@ -184,3 +184,12 @@ fn a_directory_used_in_place_is_read_and_never_written() {
         assert_code(fixture.codebases.create(LOCAL, wanted), Code::InvalidArgument);
     }
 }
+
+#[test]
+fn everything_can_be_handed_to_another_thread() {
+    fn assert_send<T: Send>() {}
+    assert_send::<Codebases>();
+    assert_send::<Upload>();
+    assert_send::<OpenFile>();
+    assert_send::<Pinned>();
+}

@@ -5,6 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 use crate::store::{CodebaseFilter, Page};
 
+/// Tells the others to end, also when a test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 #[test]
 fn writers_and_readers_do_not_disturb_each_other() {
     let fixture = Fixture::new();
@@ -57,6 +66,7 @@ fn a_pinned_version_never_changes_while_uploads_go_on() {
                 }
             });
         }
+        let ends = Ends(&over);
         let mut pinned = Vec::new();
         for _ in 0..25 {
             let pin = fixture.codebases.pin(LOCAL, &id, None).unwrap();
@@ -65,7 +75,7 @@ fn a_pinned_version_never_changes_while_uploads_go_on() {
             fixture.codebases.sweep(&[]).unwrap();
             pinned.iter().for_each(|(pin, seen)| assert_eq!(&contents_of(&pin.path), seen));
         }
-        over.store(true, Ordering::Release);
+        drop(ends);
         pinned.iter().for_each(|(pin, seen)| assert_eq!(&contents_of(&pin.path), seen));
     });
     fixture.codebases.sweep(&[]).unwrap();
@@ -98,10 +108,10 @@ fn whoever_reads_finds_everything_while_whole_trees_are_replaced() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let _ends = Ends(&over);
             for turn in 0..30 {
                 fixture.codebases.commit(LOCAL, &id, &trees[(turn + 1) % 2]).unwrap();
             }
-            over.store(true, Ordering::Release);
         });
         for _ in 0..2 {
             scope.spawn(|| {
