@@ -26,8 +26,8 @@ use ringfence_runtime::bwrap::Bwrap;
 use ringfence_runtime::cgroup::SandboxGroup;
 use ringfence_runtime::users::{HostUser, Users};
 use ringfence_runtime::{Network, Runtime, RuntimeError, Start, Started};
+use ringfence_sys::files::Locked;
 use ringfence_sys::probe::{FuseDevice, fuse_device};
-use rustix::fs::{FlockOperation, flock};
 
 use crate::config::Config;
 use crate::environment::invalid;
@@ -83,7 +83,7 @@ pub struct Warden {
     outermost: Started,
     stop: Receiver<String>,
     _user: Option<HostUser>,
-    _lock: File,
+    _lock: Locked,
 }
 
 impl std::fmt::Debug for Warden {
@@ -234,16 +234,27 @@ pub fn remove_scratch(dir: &Path) {
 
 /// Whether a warden owns this directory now.
 pub fn is_owned(dir: &Path) -> bool {
-    let Ok(file) = File::open(dir.join("lock")) else { return false };
-    flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+    File::open(dir.join("lock")).is_ok_and(|file| Locked::is_held(&file))
 }
 
-fn own(dir: &Path) -> Result<File, StartError> {
-    let path = dir.join("lock");
-    let lock = File::options().create(true).append(true).open(&path);
-    let lock = lock.map_err(StartError::io("make the lock file"))?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| StartError::Owned)?;
-    Ok(lock)
+/// The lock is held before it can be found, so that nobody takes a sandbox that begins for one that
+/// was left. Somebody may just be looking: that is waited for.
+fn own(dir: &Path) -> Result<Locked, StartError> {
+    let (path, new) = (dir.join("lock"), dir.join("lock.new"));
+    let made = || match File::options().write(true).open(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let lock = Locked::take(File::create(&new)?)?;
+            std::fs::rename(&new, &path).map(|()| lock)
+        }
+        file => Locked::take(file?),
+    };
+    for _ in 0..100 {
+        if let Some(lock) = made().map_err(StartError::io("lock the sandbox"))? {
+            return Ok(lock);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(StartError::Owned)
 }
 
 fn check_fuse() -> Result<(), StartError> {
