@@ -9,10 +9,10 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::RuntimeError;
 
@@ -71,7 +71,7 @@ impl Users {
     /// Takes a number that is free and means nobody to the host.
     pub fn allocate(&self) -> Result<HostUser, RuntimeError> {
         let failed = |e| RuntimeError::io(format!("lock a user in {}", self.locks.display()), e);
-        fs::create_dir_all(&self.locks).map_err(failed)?;
+        self.make_locks().map_err(failed)?;
         let known = Known::of_this_host();
         for id in self.range.clone().filter(|id| !known.contains(*id)) {
             if let Some(user) = self.take(id).map_err(failed)? {
@@ -79,6 +79,20 @@ impl Users {
             }
         }
         Err(self.exhausted())
+    }
+
+    /// The directory is for its owner alone, whatever the umask: who could write to it could lock
+    /// every number, or have a link followed.
+    fn make_locks(&self) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.locks)?;
+        let made = fs::symlink_metadata(&self.locks)?;
+        if !made.is_dir() || made.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other("it belongs to somebody else"));
+        }
+        if made.mode() & 0o077 != 0 {
+            fs::set_permissions(&self.locks, PermissionsExt::from_mode(0o700))?;
+        }
+        Ok(())
     }
 
     /// Removes the files of numbers that nobody holds, which a crash has left.
@@ -93,7 +107,9 @@ impl Users {
 
     fn take(&self, id: u32) -> io::Result<Option<HostUser>> {
         let path = self.locks.join(id.to_string());
-        let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             result => result?,
@@ -223,6 +239,25 @@ mod tests {
     }
 
     /// Gives some numbers back on the way, to have files come and go.
+    #[test]
+    fn the_directory_is_for_its_owner_alone_and_no_link_in_it_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (users, locks) = (users(dir.path(), 300_000..300_010), dir.path().join("users"));
+        let mode = || fs::metadata(&locks).unwrap().mode() & 0o777;
+        drop(users.allocate().unwrap());
+        assert_eq!(mode(), 0o700);
+        fs::set_permissions(&locks, PermissionsExt::from_mode(0o777)).unwrap();
+        drop(users.allocate().unwrap());
+        assert_eq!(mode(), 0o700);
+        let elsewhere = dir.path().join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, locks.join("300000")).unwrap();
+        assert!(users.allocate().is_err());
+        assert!(!elsewhere.exists(), "a link was followed");
+        fs::remove_dir_all(&locks).unwrap();
+        std::os::unix::fs::symlink("/tmp", &locks).unwrap();
+        assert!(users.allocate().is_err(), "a link in its place");
+    }
+
     fn take_one(users: &Users) -> HostUser {
         for _ in 0..20 {
             drop(users.allocate());
