@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -157,6 +157,9 @@ impl Warden {
         let path = self.sandbox.config.socket();
         let _ = std::fs::remove_file(&path);
         let listener = bind(&path).map_err(StartError::io("listen"))?;
+        // Its directory keeps others out; this is for the day when it does not.
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))
+            .map_err(StartError::io("listen"))?;
         let sandbox = self.sandbox.clone();
         let accept = move || crate::serve::accept(&sandbox, &listener);
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
@@ -243,7 +246,9 @@ fn own(dir: &Path) -> Result<Locked, StartError> {
     let (path, new) = (dir.join("lock"), dir.join("lock.new"));
     let made = || match File::options().write(true).open(&path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let lock = Locked::take(File::create(&new)?)?;
+            let mut options = File::options();
+            let file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            let lock = Locked::take(file)?;
             std::fs::rename(&new, &path).map(|()| lock)
         }
         file => Locked::take(file?),

@@ -13,7 +13,7 @@ use std::fs::{self, File, FileTimes};
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::files::Locked;
@@ -273,6 +273,7 @@ impl LayerDir {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(0o600)
             .open(&path)
             .map_err(|e| LayerError::io("open", &path, e))?;
         let lock = Locked::take(file).map_err(|e| LayerError::io("lock", &path, e))?;
@@ -338,7 +339,9 @@ enum Wait {
 fn replace_file(path: &Path, bytes: &[u8], wait: Wait) -> Result<(), LayerError> {
     let temporary = path.with_extension("new");
     let write = || -> std::io::Result<()> {
-        let mut file = File::create(&temporary)?;
+        let mut options = File::options();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(bytes)?;
         match wait {
             Wait::ForDisk => file.sync_all()?,

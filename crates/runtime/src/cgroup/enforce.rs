@@ -1,10 +1,9 @@
 //! Turning limits into what the kernel wants to read, in either version.
 
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::group::Group;
+use super::group::{Group, make_dir};
 use super::{ASIDE, Cgroups, Controller, Version};
 use crate::limits::CPU_PERIOD;
 use crate::{Limits, RuntimeError};
@@ -152,7 +151,7 @@ pub(super) fn hand_down(base: &Path, parent: &Path, controller: Controller) -> i
 
 fn step_aside(base: &Path) -> io::Result<()> {
     let aside = base.join(ASIDE);
-    match fs::create_dir(&aside) {
+    match make_dir(&aside) {
         Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(e),
         _ => Group::at(aside).write("cgroup.procs", "0"),
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -203,14 +204,20 @@ pub(super) fn is_valid_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 128 && name.bytes().all(plain)
 }
 
+/// Makes the directory of a group, which others may look into and not more. (A warden has no
+/// umask.)
+pub(super) fn make_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o755).create(path)
+}
+
 /// Makes the directory and those above it that are ours.
 pub(super) fn make(parent: &Path, name: &str) -> io::Result<Group> {
-    match fs::create_dir(parent) {
+    match make_dir(parent) {
         Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
         _ => {}
     }
     let path = parent.join(name);
-    fs::create_dir(&path)?;
+    make_dir(&path)?;
     Ok(Group::at(path))
 }
 

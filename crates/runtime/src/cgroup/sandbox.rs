@@ -7,7 +7,7 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 
 use super::enforce::{Seat, apply, hand_down, not_handed_down, unavailable, wanted};
-use super::group::{Group, is_valid_name, make};
+use super::group::{Group, is_valid_name, make, make_dir};
 use super::{Cgroups, CommandGroup, Controller, Version, end};
 use crate::{Limits, RuntimeError};
 
@@ -164,7 +164,7 @@ impl SandboxGroup {
             return Err(failed(invalid_name()));
         }
         let path = sandbox.path.join(name);
-        fs::create_dir(&path).map_err(failed)?;
+        make_dir(&path).map_err(failed)?;
         let group = Group::at(path);
         let dir = give(&group, self.owner).and_then(|()| group.open());
         let dir = dir.inspect_err(|_| drop(group.remove())).map_err(failed)?;
