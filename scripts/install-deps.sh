@@ -57,6 +57,7 @@ for_test() {
     needs busybox busybox
     needs dash dash
     needs bash bash
+    needs zsh zsh
     needs setpriv util-linux
     needs setfattr attr
     needs script bsdutils

@@ -313,6 +313,8 @@ pub struct Outcome {
     pub reason: Option<String>,
     pub duration_micros: u64,
     pub cpu_micros: u64,
+    /// The most that any one process had at once, in bytes; 0 if nobody knows. In a session it is as
+    /// much of that as was seen while the process ran.
     pub peak_memory: u64,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,

@@ -1,11 +1,12 @@
 //! File interfaces beside those of `rustix`.
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::XattrFlags;
+use rustix::fs::{FlockOperation, XattrFlags, flock};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
     sendmsg, socketpair,
@@ -103,6 +104,38 @@ pub fn let_go(fd: impl AsFd, instead: impl AsFd) -> io::Result<()> {
     match unsafe { libc::dup3(instead, fd, libc::O_CLOEXEC) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
+    }
+}
+
+/// A file that nobody else holds while this lives.
+///
+/// Closing a descriptor is not enough to unlock it at once: a program that another thread is just
+/// about to start has a copy of it until its exec.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Locked {
+    /// None if somebody holds it.
+    pub fn take(file: File) -> io::Result<Option<Self>> {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Whether somebody holds the file. To ask does not keep others from asking, and holds up one
+    /// who wants to have it for an instant only.
+    pub fn is_held(file: &File) -> bool {
+        let held = flock(file, FlockOperation::NonBlockingLockShared).is_err();
+        let _ = flock(file, FlockOperation::Unlock);
+        held
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 

@@ -241,20 +241,21 @@ impl<'a> Execution<'a> {
         self.deadline = Some(Instant::now() + GRACE);
     }
 
-    /// The command is over. What it printed is taken; what it left running may print for a moment
-    /// more, and is ended.
+    /// The command is over. What it left running may print for a moment more, and is ended. All
+    /// that was printed is passed on, however long the caller takes to read it.
     fn take_the_rest(&mut self) {
         self.pump.stop_input();
         if !self.tree.is_empty() {
             self.drain(AFTERMATH);
             self.tree.kill();
         }
+        self.pump.take_what_is_there(None);
         self.drain(GRACE);
     }
 
     fn drain(&mut self, longest: Duration) {
         let deadline = Instant::now() + longest;
-        self.pump.take_what_is_there(deadline);
+        self.pump.take_what_is_there(Some(deadline));
         loop {
             match self.pump.step(&[], Some(deadline)) {
                 Wake::Silent | Wake::Deadline => return,

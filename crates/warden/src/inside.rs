@@ -200,12 +200,12 @@ impl Inside {
 }
 
 impl Program {
-    /// How it ended. To be asked when the pidfd says that it has; init's word for it may be late
-    /// or missing, and then it counts as killed.
+    /// How it ended. To be asked when the pidfd says that it has; without init's word for it (init
+    /// is gone, or no longer answers) it counts as killed.
     pub(crate) fn ending(&self) -> (Ending, Usage) {
         let lost = (Ending::Signalled(9), Usage::default());
         loop {
-            match self.answers.recv_timeout(Duration::from_secs(2)) {
+            match self.answers.recv_timeout(PATIENCE) {
                 Ok((FromInit::Ended { ending, usage, .. }, _)) => return (ending, usage),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return lost,

@@ -52,9 +52,10 @@ impl Ledger {
         Closing { denied, more, changed }
     }
 
-    /// Waits until as many events were read; a second is more than the reader can be behind.
+    /// Waits until as many events were read; the reader is never far behind, but the machine may be
+    /// busy with something else.
     fn catch_up(&self, sent: u64) {
-        let deadline = Instant::now() + Duration::from_secs(1);
+        let deadline = Instant::now() + Duration::from_secs(30);
         let mut read = self.read.lock();
         while *read < sent && !self.advanced.wait_until(&mut read, deadline).timed_out() {}
     }

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use ringfence_runtime::bwrap::Bwrap;
 use ringfence_runtime::cgroup::SandboxGroup;
 use ringfence_runtime::users::{HostUser, Users};
 use ringfence_runtime::{Network, Runtime, RuntimeError, Start, Started};
+use ringfence_sys::files::Locked;
 use ringfence_sys::probe::{FuseDevice, fuse_device};
-use rustix::fs::{FlockOperation, flock};
 
 use crate::config::Config;
 use crate::environment::invalid;
@@ -83,7 +83,7 @@ pub struct Warden {
     outermost: Started,
     stop: Receiver<String>,
     _user: Option<HostUser>,
-    _lock: File,
+    _lock: Locked,
 }
 
 impl std::fmt::Debug for Warden {
@@ -157,6 +157,9 @@ impl Warden {
         let path = self.sandbox.config.socket();
         let _ = std::fs::remove_file(&path);
         let listener = bind(&path).map_err(StartError::io("listen"))?;
+        // Its directory keeps others out; this is for the day when it does not.
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))
+            .map_err(StartError::io("listen"))?;
         let sandbox = self.sandbox.clone();
         let accept = move || crate::serve::accept(&sandbox, &listener);
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
@@ -243,16 +246,29 @@ fn remove_stage(dir: &Path) {
 
 /// Whether a warden owns this directory now.
 pub fn is_owned(dir: &Path) -> bool {
-    let Ok(file) = File::open(dir.join("lock")) else { return false };
-    flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+    File::open(dir.join("lock")).is_ok_and(|file| Locked::is_held(&file))
 }
 
-fn own(dir: &Path) -> Result<File, StartError> {
-    let path = dir.join("lock");
-    let lock = File::options().create(true).append(true).open(&path);
-    let lock = lock.map_err(StartError::io("make the lock file"))?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| StartError::Owned)?;
-    Ok(lock)
+/// The lock is held before it can be found, so that nobody takes a sandbox that begins for one that
+/// was left. Somebody may just be looking: that is waited for.
+fn own(dir: &Path) -> Result<Locked, StartError> {
+    let (path, new) = (dir.join("lock"), dir.join("lock.new"));
+    let made = || match File::options().write(true).open(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let mut options = File::options();
+            let file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            let lock = Locked::take(file)?;
+            std::fs::rename(&new, &path).map(|()| lock)
+        }
+        file => Locked::take(file?),
+    };
+    for _ in 0..100 {
+        if let Some(lock) = made().map_err(StartError::io("lock the sandbox"))? {
+            return Ok(lock);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(StartError::Owned)
 }
 
 fn check_fuse() -> Result<(), StartError> {

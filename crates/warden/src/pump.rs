@@ -187,8 +187,8 @@ impl<'a> Pump<'a> {
         }
     }
 
-    /// Passes on exactly what the streams hold now.
-    pub(crate) fn take_what_is_there(&mut self, deadline: Instant) {
+    /// Passes on exactly what the streams hold now, as fast as the caller takes it.
+    pub(crate) fn take_what_is_there(&mut self, deadline: Option<Instant>) {
         for stream in 0..2 {
             let Some(fd) = &self.streams[stream] else { continue };
             let held = rustix::io::ioctl_fionread(fd).unwrap_or(0);
@@ -202,9 +202,9 @@ impl<'a> Pump<'a> {
         }
     }
 
-    fn wait_for_room(&mut self, deadline: Instant) -> bool {
+    fn wait_for_room(&mut self, deadline: Option<Instant>) -> bool {
         let mut set = [PollFd::new(self.caller, PollFlags::OUT)];
-        self.stalled = !poll_until(&mut set, Some(deadline));
+        self.stalled = !poll_until(&mut set, deadline);
         !self.stalled
     }
 

@@ -145,7 +145,7 @@ impl Sandbox {
             signal: outcome.signal,
             duration_us: outcome.duration_micros,
             cpu_us: Some(outcome.cpu_micros),
-            // Of a session's command nobody knows it.
+            // Nobody knows it of a command that has ended its shell at once.
             peak_memory_bytes: (outcome.peak_memory > 0).then_some(outcome.peak_memory),
             stdout_bytes: outcome.stdout_bytes,
             stderr_bytes: outcome.stderr_bytes,

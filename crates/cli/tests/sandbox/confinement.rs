@@ -11,6 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
+use ringfence_link::warden::Exec;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -18,6 +19,7 @@ use crate::support::{Maker, Sandbox, is_alive, require_sandbox};
 
 const PYTHON: &str = "/usr/bin/python3";
 const PROBE: &str = include_str!("probe.py");
+const DECOY: &str = "ringfence-decoy";
 const SECRET: &str = "RINGFENCE_PLANTED_SECRET";
 
 /// With the network of the host these are what was asked for.
@@ -71,7 +73,7 @@ impl Host {
             std::fs::copy("/usr/bin/id", path(copy)).unwrap();
             std::fs::set_permissions(path(copy), PermissionsExt::from_mode(0o4755)).unwrap();
         }
-        let marker = format!("ringfence-decoy-{}", scratch.path().display());
+        let marker = format!("{DECOY}-{}", scratch.path().display());
         let decoy = Command::new("/bin/sh")
             .args(["-c", "read forever", &marker])
             .stdin(Stdio::piped())
@@ -144,6 +146,12 @@ impl Host {
         })
     }
 
+    /// The target as an argument. The probe looks for a process with the marker, and must not find
+    /// itself: it has the lower number where numbers have begun again.
+    fn told(&self, inside: bool) -> String {
+        self.target(inside).to_string().replace(DECOY, &DECOY.replacen('r', "\\u0072", 1))
+    }
+
     /// The probe, started by `ringfence run` with a secret in its environment.
     fn probe_inside(&self, options: &[&str]) -> Answers {
         self.probe_by(Command::new(env!("CARGO_BIN_EXE_ringfence")), options)
@@ -154,7 +162,7 @@ impl Host {
         command.args(["run", "--preset", "full-access", "--discard"]).args(options);
         command.arg("--state").arg(self.path("state")).arg("--ro-path").arg(self.path("ro"));
         command.arg(self.path("base")).arg("--").arg(PYTHON).arg(self.path("ro/probe.py"));
-        command.arg(self.target(true).to_string()).env(SECRET, "secret");
+        command.arg(self.told(true)).env(SECRET, "secret");
         Answers::of(command.stdin(Stdio::null()).output().unwrap())
     }
 
@@ -162,7 +170,7 @@ impl Host {
     fn probe_outside(&self) -> Answers {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "exec 9</dev/null; exec \"$@\"", "sh", PYTHON]);
-        command.arg(self.path("ro/probe.py")).arg(self.target(false).to_string());
+        command.arg(self.path("ro/probe.py")).arg(self.told(false));
         command.current_dir(self.path("base")).env(SECRET, "secret");
         Answers::of(command.stdin(Stdio::null()).output().unwrap())
     }
@@ -309,12 +317,8 @@ fn two_sandboxes_know_nothing_of_each_other() {
 s = socket.socket(socket.AF_UNIX); s.bind('\\0ringfence-of-one'); s.listen()
 t = socket.socket(); t.bind(('127.0.0.1', 47811)); t.listen()
 print('ready', flush=True); sys.stdin.read()";
-    let exec = ringfence_link::warden::Exec {
-        stdin: true,
-        ..ringfence_link::warden::Exec::shell(format!("python3 -c \"{listening}\""))
-    };
-    let call = one.client.call(ringfence_link::warden::Request::Exec(exec)).unwrap();
-    while !matches!(call.next().unwrap(), ringfence_link::client::Event::Output(_)) {}
+    let exec = Exec { stdin: true, ..Exec::shell(format!("python3 -c \"{listening}\"")) };
+    let _listening = one.begin(exec);
     let connect = "import socket
 for family, address in [(socket.AF_UNIX, '\\0ringfence-of-one'), (socket.AF_INET, ('127.0.0.1', 47811))]:
     try: socket.socket(family).connect(address); print('connected')

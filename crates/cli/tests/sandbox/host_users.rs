@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use ringfence_runtime::users::HOST_LOCKS;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -49,6 +52,49 @@ impl Drop for Running {
         drop(self.caller.stdin.take());
         let _ = self.caller.wait();
     }
+}
+
+/// A warden has no umask: files of the workspace have the modes that programs give them. What it
+/// makes for itself must not be open to other users of the host all the same.
+#[test]
+fn what_a_sandbox_is_made_of_cannot_be_written_to_by_other_users() {
+    require_sandbox!();
+    let running = Running::start();
+    let state = running.scratch.path().join("state");
+    let id = std::fs::read_dir(state.join("sandboxes")).unwrap().next().unwrap().unwrap();
+    let id = id.file_name().into_string().unwrap();
+    let mut places = vec![state, HOST_LOCKS.into(), "/run/ringfence".into()];
+    places.extend(groups_of(&id));
+    assert!(places.len() > 3, "no groups were found");
+    let open: Vec<PathBuf> = places.iter().flat_map(|place| open_to_others(place)).collect();
+    assert!(open.is_empty(), "{open:#?}");
+}
+
+fn groups_of(id: &str) -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let places = mounts.lines().filter(|line| line.contains(" - cgroup"));
+    let parents = places.map(|line| Path::new(line.split(' ').nth(4).unwrap()).join("ringfence"));
+    let parents: Vec<PathBuf> = parents.filter(|parent| parent.join(id).exists()).collect();
+    parents.iter().map(|parent| parent.join(id)).chain(parents.iter().cloned()).collect()
+}
+
+/// What others may write to, at and below a place. Files of the workspace, of its temporary
+/// directory and of other sandboxes are not meant.
+fn open_to_others(place: &Path) -> Vec<PathBuf> {
+    let mut open = Vec::new();
+    let Ok(data) = place.symlink_metadata() else { return open };
+    if !data.is_symlink() && data.mode() & 0o022 != 0 {
+        open.push(place.into());
+    }
+    let is_parent =
+        place.ends_with("cgroup") || place.file_name().is_some_and(|n| n == "ringfence");
+    if data.is_dir() && !is_parent {
+        let entries = std::fs::read_dir(place).unwrap().flatten();
+        let inside = ["tmp", "home", "tree"];
+        let own = entries.filter(|e| !inside.iter().any(|name| e.file_name() == *name));
+        open.extend(own.flat_map(|entry| open_to_others(&entry.path())));
+    }
+    open
 }
 
 #[test]

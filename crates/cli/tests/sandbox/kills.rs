@@ -9,7 +9,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ringfence_fs::layers::format::LayerDir;
 use ringfence_link::client::Event;
 use ringfence_link::warden::{Code, Exec, OpenSession, Request, SessionExec};
 use ringfence_runtime::users::HOST_LOCKS;
@@ -17,9 +16,10 @@ use ringfence_warden::journal::verify;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::leftovers::Leftovers;
+use crate::leftovers::{Leftovers, is_locked};
 use crate::support::{
-    Maker, Sandbox, code_of, collect, eventually, is_alive, processes_with, require_sandbox,
+    Maker, PATIENCE, Sandbox, code_of, collect, eventually, first_output, is_alive, processes_with,
+    require_sandbox,
 };
 
 /// How many are killed: one process of a run, the two that could clean up at once, and commands and
@@ -30,7 +30,6 @@ const INSIDE: usize = 50;
 const _: () = assert!(OF_A_RUN + OF_BOTH + INSIDE == 200);
 
 const WORKERS: usize = 6;
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Xorshift; the same numbers every time.
 struct Chance(u64);
@@ -104,7 +103,7 @@ impl Running {
     }
 
     fn ended(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + DEADLINE;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.caller.try_wait().unwrap() {
                 return status;
@@ -150,12 +149,7 @@ fn run(scratch: &Path, command: &[&str]) -> Command {
 /// A layer after a crash is a layer: it is opened, mounted and written to.
 fn opens_again(base: &Path, layer: &Path) {
     // Its owner may still be on its way out.
-    let mut opened = LayerDir::open(layer).map(drop);
-    eventually("the layer is nobody's", || {
-        opened = LayerDir::open(layer).map(drop);
-        !opened.as_ref().is_err_and(|error| error.to_string().contains("in use"))
-    });
-    opened.unwrap();
+    eventually("the layer is nobody's", || !is_locked(&layer.join("lock")));
     let sandbox = Maker::new()
         .change(|config| {
             config.base = base.into();
@@ -245,7 +239,7 @@ fn what_nobody_could_clean_up_is_cleaned_up_by_the_next() {
         running.ended();
         let dir = running.dir().unwrap();
         // All of its threads, which takes the kernel a moment.
-        eventually("the warden is gone", || !ringfence_warden::life::is_owned(&dir));
+        eventually("the warden is gone", || !is_locked(&dir.join("lock")));
         let output = run(running.scratch.path(), &["echo", "next"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "next\n", "{output:?}");
         let id = dir.file_name().unwrap().to_str().unwrap();
@@ -283,7 +277,8 @@ fn a_sandbox_outlives_its_commands_and_shells() {
 }
 
 fn kill_command(sandbox: &Sandbox, name: &str, lines: u64) {
-    let exec = Exec::shell(format!("sh -c '{WRITER}' {name} & wait"));
+    // Whichever of the two is killed first, the other says so or is killed too.
+    let exec = Exec::shell(format!("sh -c '{WRITER}' {name} & wait $!"));
     let call = sandbox.client.call(Request::Exec(exec)).unwrap();
     let mut seen = 0;
     while seen < lines {
@@ -302,8 +297,11 @@ fn kill_shell(sandbox: &Sandbox, name: &str) {
     let text = format!("echo line >> grows; sh -c 'echo up; sleep 1000; :' {name}; echo over");
     let request = Request::SessionExec { which: name.into(), exec: SessionExec::new(text) };
     let call = sandbox.client.call(request).unwrap();
-    while !matches!(call.next().unwrap(), Event::Output(_)) {}
-    kill(parent_of(processes_with(name)[0]));
+    first_output(&call);
+    // Those with the name are the shell's child, and for a moment that child's.
+    let named = processes_with(name);
+    let shell = named.iter().map(|pid| parent_of(*pid)).find(|parent| !named.contains(parent));
+    kill(shell.unwrap());
     let run = collect(&call).unwrap();
     assert!(run.outcome.session_ended && run.code() == 137, "{:?}", run.outcome);
     let again = sandbox.in_session(name, SessionExec::new("echo still there"));
@@ -318,8 +316,7 @@ fn parent_of(pid: i32) -> i32 {
 fn ends_in_order(mut sandbox: Sandbox) {
     let config = sandbox.config.clone();
     let left = Leftovers::of(&config.id, &config.dir, &config.users);
-    let _ = sandbox.client.ask(Request::Stop);
-    sandbox.warden.wait().unwrap();
+    sandbox.end();
     left.assert_none();
     verify(&config.dir, &config.id).unwrap();
 }
@@ -328,8 +325,7 @@ fn ends_in_order(mut sandbox: Sandbox) {
 fn a_command_whose_sandbox_was_killed_says_so() {
     require_sandbox!();
     let sandbox = Maker::new().start();
-    let call = sandbox.client.call(Request::Exec(Exec::shell("echo up; sleep 1000"))).unwrap();
-    while !matches!(call.next().unwrap(), Event::Output(_)) {}
+    let call = sandbox.begin(Exec::shell("echo up; sleep 1000"));
     kill(sandbox.info().init_pid);
     let outcome = collect(&call).unwrap().outcome;
     assert_eq!((outcome.exit_code, outcome.oom_killed), (137, false), "{outcome:?}");
@@ -346,8 +342,7 @@ fn a_warden_outlives_whoever_asked_it() {
     let mut sandbox = maker.start();
     let name = format!("asked-{}", std::process::id());
     let exec = Exec::shell(format!("echo kept > file; echo up; sh -c 'sleep 1000; true' {name}"));
-    let call = sandbox.client.call(Request::Exec(exec)).unwrap();
-    while !matches!(call.next().unwrap(), Event::Output(_)) {}
+    let call = sandbox.begin(exec);
     // Everything that connects the two.
     drop(sandbox.warden.stdin.take());
     drop(call);

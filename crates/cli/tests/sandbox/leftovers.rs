@@ -101,13 +101,19 @@ impl Leftovers {
     /// Numbers of users that nobody holds and whose file is still there.
     fn users(&self) -> BTreeSet<String> {
         let Ok(entries) = fs::read_dir(&self.users) else { return BTreeSet::new() };
-        let is_free = |path: &PathBuf| {
-            let file = fs::File::open(path);
-            file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_ok())
-        };
-        let files = entries.flatten().map(|entry| entry.path()).filter(is_free);
-        files.map(|path| format!("user {}", path.display())).collect()
+        let files = entries.flatten().map(|entry| entry.path());
+        let free = files.filter(|path| !is_locked(path) && path.exists());
+        free.map(|path| format!("user {}", path.display())).collect()
     }
+}
+
+/// Whether somebody holds the lock of a file.
+pub(crate) fn is_locked(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else { return false };
+    let taken = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+    // Closing it would not do: a program that another test starts at this moment has it open too.
+    let _ = flock(&file, FlockOperation::Unlock);
+    !taken
 }
 
 fn name_of(pid: u32) -> String {

@@ -2,12 +2,12 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{eventually, processes_with, require_sandbox};
+use crate::support::{eventually, processes_with, require_sandbox, unique_sleep};
 
 /// A project, a state directory, and the binary.
 struct Bench {
@@ -123,9 +123,7 @@ fn output_is_seen_while_the_command_runs() {
     let text = "printf prompt; read answer; echo \"got $answer\"";
     let mut child =
         bench.command(&["run", ".", "--", "sh", "-c", text]).stdin(Stdio::piped()).spawn().unwrap();
-    let mut seen = [0; 6];
-    child.stdout.as_mut().unwrap().read_exact(&mut seen).unwrap();
-    assert_eq!(&seen, b"prompt");
+    has_said(&mut child, "prompt");
     child.stdin.take().unwrap().write_all(b"yes\n").unwrap();
     assert_eq!(child.wait_with_output().unwrap().stdout, b"got yes\n");
 }
@@ -136,8 +134,7 @@ fn signals_reach_the_command() {
     let bench = Bench::new();
     let text = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do sleep 0.05; done";
     let mut child = bench.command(&["run", ".", "--", "sh", "-c", text]).spawn().unwrap();
-    let mut ready = [0; 6];
-    child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    has_said(&mut child, "ready\n");
     kill("-INT", child.id());
     let done = child.wait_with_output().unwrap();
     assert_eq!((done.stdout.as_slice(), done.status.code()), (&b"interrupted\n"[..], Some(3)));
@@ -149,13 +146,17 @@ fn whoever_insists_ends_a_command_that_does_not_listen() {
     let bench = Bench::new();
     let text = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done";
     let mut child = bench.command(&["run", ".", "--", "sh", "-c", text]).spawn().unwrap();
-    let mut ready = [0; 6];
-    child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
-    for _ in 0..3 {
-        kill("-INT", child.id());
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    assert_eq!(child.wait().unwrap().code(), Some(137));
+    has_said(&mut child, "ready\n");
+    // Until it ends: of signals that come faster than they are taken, one is left.
+    let mut ended = None;
+    eventually("it ends", || {
+        ended = child.try_wait().unwrap();
+        if ended.is_none() {
+            kill("-INT", child.id());
+        }
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(137));
 }
 
 #[test]
@@ -163,8 +164,7 @@ fn nobody_reading_ends_the_command_as_a_pipe_would() {
     require_sandbox!();
     let bench = Bench::new();
     let mut child = bench.command(&["run", ".", "--", "yes"]).spawn().unwrap();
-    let mut some = [0; 1000];
-    child.stdout.as_mut().unwrap().read_exact(&mut some).unwrap();
+    has_said(&mut child, &"y\n".repeat(500));
     drop(child.stdout.take());
     assert_ne!(child.wait().unwrap().code(), Some(0));
 }
@@ -236,8 +236,7 @@ fn apply_writes_nothing_if_the_directory_has_changed_meanwhile() {
     let text = "echo theirs > src/app.py; echo ready; read go";
     let words = ["run", "--preset", "development", "--apply", ".", "--", "sh", "-c", text];
     let mut child = bench.command(&words).stdin(Stdio::piped()).spawn().unwrap();
-    let mut ready = [0; 6];
-    child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    has_said(&mut child, "ready\n");
     std::fs::write(bench.project().join("src/app.py"), "mine\n").unwrap();
     drop(child.stdin.take());
     let done = Done::of(child.wait_with_output().unwrap());
@@ -401,10 +400,17 @@ fn a_command_that_does_not_exist_is_127_and_a_missing_working_directory_1() {
 #[test]
 fn what_a_command_leaves_running_is_gone_when_run_returns() {
     require_sandbox!();
-    let mark = format!("7{:05}", std::process::id());
-    let text = format!("setsid sleep {mark} & (setsid sh -c 'sleep {mark} & exit' &); exit 0");
+    let time = unique_sleep();
+    let text = format!("setsid sleep {time} & (setsid sh -c 'sleep {time} & exit' &); exit 0");
     assert_eq!(Bench::new().run(&[], &["sh", "-c", &text]).code, 0);
-    eventually("the sleepers are gone", || processes_with(&format!("sleep\0{mark}")).is_empty());
+    eventually("the sleepers are gone", || processes_with(&format!("sleep\0{time}")).is_empty());
+}
+
+/// Waits until it has printed exactly this.
+fn has_said(child: &mut Child, text: &str) {
+    let mut said = vec![0; text.len()];
+    child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
+    assert_eq!(String::from_utf8_lossy(&said), text);
 }
 
 fn kill(signal: &str, pid: u32) {

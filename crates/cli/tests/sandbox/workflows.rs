@@ -2,7 +2,7 @@
 
 use ringfence_link::warden::{Exec, OpenSession, SessionExec};
 
-use crate::support::{Maker, Run, Sandbox, require_sandbox};
+use crate::support::{Maker, Run, Sandbox, sandbox};
 
 fn step(sandbox: &Sandbox, session: &str, text: &str) -> String {
     let run = sandbox.in_session(session, SessionExec::new(text)).unwrap();
@@ -54,8 +54,7 @@ print(s.makefile().readline().strip())
 
 #[test]
 fn a_virtualenv_is_made_activated_and_used_over_several_calls() {
-    require_sandbox!();
-    let sandbox = project().start();
+    let sandbox = sandbox!(project());
     step(&sandbox, "default", "python3 -m venv --without-pip venv");
     step(&sandbox, "default", "source venv/bin/activate");
     assert_eq!(step(&sandbox, "default", "command -v python"), "/workspace/venv/bin/python\n");
@@ -71,8 +70,7 @@ fn a_virtualenv_is_made_activated_and_used_over_several_calls() {
 
 #[test]
 fn a_server_in_the_background_answers_everyone_in_the_sandbox() {
-    require_sandbox!();
-    let sandbox = Maker::new().file("index.txt", "served").start();
+    let sandbox = sandbox!(Maker::new().file("index.txt", "served"));
     step(&sandbox, "default", "python3 -m http.server 8000 --bind 127.0.0.1 >/tmp/log 2>&1 &");
     let ask = "python3 - <<'PY'
 import time, urllib.request
@@ -93,8 +91,7 @@ PY";
 
 #[test]
 fn a_database_server_in_the_background_keeps_what_it_is_told() {
-    require_sandbox!();
-    let sandbox = Maker::new().file("store.py", STORE).file("ask.py", ASK).start();
+    let sandbox = sandbox!(Maker::new().file("store.py", STORE).file("ask.py", ASK));
     step(&sandbox, "default", "python3 store.py &");
     assert_eq!(step(&sandbox, "default", "python3 ask.py set colour green"), "ok\n");
     let other = sandbox.open(OpenSession::default()).unwrap();
@@ -106,8 +103,7 @@ fn a_database_server_in_the_background_keeps_what_it_is_told() {
 
 #[test]
 fn programs_that_read_their_input_see_its_end() {
-    require_sandbox!();
-    let sandbox = Sandbox::new();
+    let sandbox = sandbox!();
     for text in
         ["cat", "python3 -c 'import sys; print(len(sys.stdin.read()))'", "read x; true", "wc -c"]
     {
@@ -119,10 +115,8 @@ fn programs_that_read_their_input_see_its_end() {
 
 #[test]
 fn a_c_program_is_edited_built_and_run() {
-    require_sandbox!();
-    let sandbox = Maker::new()
-        .file("hello.c", "int puts(const char*);\nint main(){puts(\"one\");}\n")
-        .start();
+    let program = "int puts(const char*);\nint main(){puts(\"one\");}\n";
+    let sandbox = sandbox!(Maker::new().file("hello.c", program));
     step(&sandbox, "default", "cc -o hello hello.c");
     assert_eq!(step(&sandbox, "default", "./hello"), "one\n");
     step(&sandbox, "default", "sed -i s/one/two/ hello.c && make hello CFLAGS=");
@@ -132,8 +126,7 @@ fn a_c_program_is_edited_built_and_run() {
 
 #[test]
 fn git_works_in_a_session() {
-    require_sandbox!();
-    let sandbox = project().start();
+    let sandbox = sandbox!(project());
     step(
         &sandbox,
         "default",
@@ -148,8 +141,7 @@ fn git_works_in_a_session() {
 
 #[test]
 fn an_archive_goes_through_exec_byte_for_byte() {
-    require_sandbox!();
-    let sandbox = project().start();
+    let sandbox = sandbox!(project());
     let packed: Run = sandbox.sh("tar c . | gzip -n");
     assert_eq!(packed.code(), 0);
     let unpack =

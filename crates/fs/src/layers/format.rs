@@ -13,10 +13,11 @@ use std::fs::{self, File, FileTimes};
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use ringfence_sys::files::Locked;
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::copy::remove_tree;
@@ -73,7 +74,7 @@ struct FormatOnly {
 pub struct LayerDir {
     path: PathBuf,
     meta: LayerMeta,
-    lock: Option<File>,
+    lock: Option<Locked>,
 }
 
 impl LayerDir {
@@ -266,19 +267,17 @@ impl LayerDir {
         fs::remove_dir_all(&self.path).map_err(|e| LayerError::io("remove", &self.path, e))
     }
 
-    fn take_lock(&self) -> Result<File, LayerError> {
+    fn take_lock(&self) -> Result<Locked, LayerError> {
         let path = self.path.join("lock");
         let file = File::options()
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(0o600)
             .open(&path)
             .map_err(|e| LayerError::io("open", &path, e))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(LayerError::Busy { path: self.path.clone() }),
-            Err(e) => Err(LayerError::io("lock", &path, e.into())),
-        }
+        let lock = Locked::take(file).map_err(|e| LayerError::io("lock", &path, e))?;
+        lock.ok_or_else(|| LayerError::Busy { path: self.path.clone() })
     }
 
     fn clear_work(&self) -> Result<(), LayerError> {
@@ -340,7 +339,9 @@ enum Wait {
 fn replace_file(path: &Path, bytes: &[u8], wait: Wait) -> Result<(), LayerError> {
     let temporary = path.with_extension("new");
     let write = || -> std::io::Result<()> {
-        let mut file = File::create(&temporary)?;
+        let mut options = File::options();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(bytes)?;
         match wait {
             Wait::ForDisk => file.sync_all()?,

@@ -145,6 +145,8 @@ pub struct CommandEnded {
     pub duration_us: u64,
     /// None where this host cannot measure it for one command.
     pub cpu_us: Option<u64>,
+    /// The most that any one process had at once; in a session, as much of that as was seen while
+    /// the process ran. None if nobody knows, as of a shell that ended at once.
     pub peak_memory_bytes: Option<u64>,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,

@@ -43,7 +43,7 @@ impl Running<'_> {
         self.input = None;
         let mut rest = self.rest();
         let ending = status.is_none().then(|| self.shell.ending());
-        if ending.is_some() && self.shell.kind != ShellKind::Bash {
+        if ending.is_some() && matches!(self.shell.kind, ShellKind::Dash | ShellKind::Busybox) {
             // These run the trap of their exit when the output of the command is closed already.
             rest.push((0, self.shell.take_aside()));
         }
@@ -107,6 +107,7 @@ impl Running<'_> {
             session_ended: ending.is_some(),
             reason: self.reason.clone(),
             cpu_micros: self.shell.groups.cpu_time().as_micros() as u64,
+            peak_memory: self.shell.memory.peak(),
             stdout_bytes: bytes(0),
             stderr_bytes: bytes(1),
             ..Outcome::default()

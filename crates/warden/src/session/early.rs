@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How often it is looked at whether that is still needed.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long the shell may take to come back, each time it is asked to.
-const COME_BACK: Duration = Duration::from_secs(1);
+const COME_BACK: Duration = Duration::from_secs(2);
 const SIGCONT: i32 = 18;
 
 /// How far it has got.

@@ -232,6 +232,17 @@ impl Groups {
         self.shell > 1 && foreground > 1 && foreground != self.shell
     }
 
+    /// The processes of the running command, without the shell.
+    pub(super) fn processes(&self) -> Vec<i32> {
+        let groups = self.left_last().into_iter().chain(self.current.iter().map(|n| &n.group));
+        let mut pids: Vec<i32> = groups.flat_map(CommandGroup::pids).collect();
+        pids.retain(|pid| *pid != self.shell);
+        if self.current.is_none() && self.shell > 1 {
+            pids.extend(kin::below(self.shell, &self.earlier).iter().map(|(pid, _)| pid));
+        }
+        pids
+    }
+
     /// Processor time that the running command has used so far.
     pub(super) fn cpu_time(&self) -> Duration {
         self.cpu_left + self.cpu_of_group().saturating_sub(self.cpu_before)

@@ -17,7 +17,7 @@ fn numbers(list: &str) -> Vec<i32> {
 }
 
 /// Those below a process with their parents, except some children and what is below them.
-fn below(pid: i32, except: &[i32]) -> Vec<(i32, i32)> {
+pub(super) fn below(pid: i32, except: &[i32]) -> Vec<(i32, i32)> {
     let mut found: Vec<(i32, i32)> = Vec::new();
     let mut parents = vec![pid];
     while let Some(parent) = parents.pop() {

@@ -11,6 +11,7 @@
 //! | `start`, `shell` | a shell, and everything that has to be attended to while it lives |
 //! | `files`, `driver` | the files it is driven through, and the way lines take |
 //! | `groups`, `kin` | its cgroups, and what to do without |
+//! | `memory` | how much memory a command has |
 //! | `terminal`, `watch` | its terminal; what is waited for |
 //! | `protocol` | what is said to a shell and what it says back |
 
@@ -31,6 +32,7 @@ mod files;
 mod groups;
 mod keeper;
 mod kin;
+mod memory;
 mod protocol;
 mod registry;
 mod run;
@@ -54,6 +56,8 @@ use crate::sandbox::{Sandbox, failure, internal};
 /// The session that every sandbox has.
 const DEFAULT: &str = "default";
 const LONGEST_NAME: usize = 128;
+/// What can be asked for.
+const KNOWN: &str = "bash, sh, dash, busybox, and zsh where it is installed";
 
 /// What something that is started in a session begins with: what the last finished command left.
 #[derive(Debug, Clone)]
@@ -108,7 +112,9 @@ impl Sandbox {
         let (label, program) = match options.shell.as_deref() {
             Some(name) => {
                 check_text(name.as_bytes(), "the name of the shell")?;
-                let program = find(name).ok_or_else(|| invalid(format!("no shell {name:?}")))?;
+                let none =
+                    || invalid(format!("there is no shell {name:?} inside; possible: {KNOWN}"));
+                let program = find(name).ok_or_else(none)?;
                 (name.to_owned(), program)
             }
             None => {
@@ -119,7 +125,7 @@ impl Sandbox {
         };
         let file = Path::new(std::ffi::OsStr::from_bytes(&program));
         let kind = ShellKind::detect(file).ok_or_else(|| {
-            invalid(format!("{label:?} is not a shell that sessions know: bash, dash, busybox"))
+            invalid(format!("{label:?} is not a shell that sessions know: {KNOWN}"))
         })?;
         Ok((label, Recipe { kind, program, cwd, env }))
     }

@@ -9,7 +9,7 @@ use rustix::event::epoll::EventFlags;
 use super::caller::{Caller, Input, Said};
 use super::conclude::{Answer, Finish};
 use super::early::Early;
-use super::protocol::lines::{self, Call, Visit};
+use super::protocol::lines::{self, Call, Visit, Whereabouts};
 use super::protocol::{Variable, file};
 use super::session::Session;
 use super::shell::{News, Shell};
@@ -106,7 +106,7 @@ impl<'a> Running<'a> {
         let environment: Option<Vec<_>> = exec.env.iter().map(variable).collect();
         let environment = environment.ok_or_else(bad)?;
         let visit = match &exec.cwd {
-            Some(to) => Some(Visit { to: to.clone(), back: self.ask_directory()? }),
+            Some(to) => Some(Visit { to: to.clone(), from: self.ask_directory()? }),
             None => None,
         };
         self.visited = visit.is_some();
@@ -124,7 +124,7 @@ impl<'a> Running<'a> {
     }
 
     /// The directory of the shell, as the shell calls it.
-    fn ask_directory(&mut self) -> Result<Vec<u8>, Option<Failure>> {
+    fn ask_directory(&mut self) -> Result<Whereabouts, Option<Failure>> {
         self.shell.ask_directory();
         let deadline = Instant::now() + SILENCE;
         loop {
@@ -143,8 +143,8 @@ impl<'a> Running<'a> {
             }
         }
         let answer = self.shell.take_answer();
-        let found = lines::parse_directory(&answer).map(<[u8]>::to_vec);
-        Ok(found.unwrap_or_else(|| self.session.kept().cwd))
+        let unknown = || Whereabouts { here: self.session.kept().cwd, before: None };
+        Ok(lines::parse_directory(&answer).unwrap_or_else(unknown))
     }
 
     fn begin(&mut self, started: &Started, exec: &SessionExec) {
@@ -152,6 +152,7 @@ impl<'a> Running<'a> {
         self.session.begin(&started.name);
         self.shell.log_aside();
         self.shell.groups.begin_command(started.number);
+        self.shell.memory.begin();
         let timeout = exec.timeout_ms.or(self.session.timeout_ms);
         self.early.at = timeout.map(|ms| Instant::now() + Duration::from_millis(ms));
     }
@@ -166,10 +167,9 @@ impl<'a> Running<'a> {
 
     fn hand_over(&mut self, exec: &SessionExec, call: &Call) -> std::io::Result<()> {
         self.shell.write_text(file::TEXT, &exec.text)?;
-        let mut handover = lines::command(&self.shell.place.directory, call);
-        let sequence = call.sequence;
-        let status = lines::status_line(&self.shell.place.directory, sequence, self.visited);
-        handover.lines.push(status);
+        let speech = self.shell.speech();
+        let mut handover = speech.command(call);
+        handover.lines.push(speech.status_line(call.sequence, self.visited));
         self.shell.hand_over(&handover)
     }
 
@@ -254,13 +254,17 @@ impl<'a> Running<'a> {
     }
 
     fn next_time(&self) -> Instant {
-        self.early.at.map_or(self.next_look, |at| at.min(self.next_look))
+        let look = self.next_look.min(self.shell.memory.next());
+        self.early.at.map_or(look, |at| at.min(look))
     }
 
     fn keep_time(&mut self) {
         let now = Instant::now();
         if self.early.at.is_some_and(|at| now >= at) {
             self.advance();
+        }
+        if now >= self.shell.memory.next() {
+            self.shell.look_at_memory(now);
         }
         if now >= self.next_look {
             self.next_look = now + LOOK;

@@ -13,8 +13,9 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::driver::Driver;
 use super::files::{self, Files, Place, STREAMS};
 use super::groups::Groups;
+use super::memory::Memory;
 use super::protocol::ShellKind;
-use super::protocol::lines::{self, Handover};
+use super::protocol::lines::{Handover, Speech};
 use super::protocol::report::{Report, StatusReader};
 use super::terminal::SilentTerminal;
 use super::watch::{Source, Watch};
@@ -52,6 +53,7 @@ pub(super) struct Shell {
     pub(super) place: Place,
     files: Files,
     pub(super) groups: Groups,
+    pub(super) memory: Memory,
     program: Program,
     terminal: SilentTerminal,
     driver: Driver,
@@ -106,6 +108,7 @@ impl Shell {
             place: parts.place,
             files: parts.files,
             groups: parts.groups,
+            memory: Memory::of(parts.proc.as_ref()),
             program: parts.program,
             terminal: parts.terminal,
             driver: parts.driver,
@@ -142,6 +145,11 @@ impl Shell {
         watch.add_edge(&self.terminal, Source::Terminal)
     }
 
+    /// How to speak to it.
+    pub(super) fn speech(&self) -> Speech<'_> {
+        Speech { kind: self.kind, directory: &self.place.directory }
+    }
+
     /// Writes the files and sends the lines.
     pub(super) fn hand_over(&self, handover: &Handover) -> std::io::Result<()> {
         for (name, content) in &handover.files {
@@ -165,12 +173,12 @@ impl Shell {
 
     pub(super) fn ask_status(&mut self, visited: bool) {
         let sequence = self.next_sequence();
-        self.driver.send(&[lines::status_line(&self.place.directory, sequence, visited)]);
+        self.driver.send(&[self.speech().status_line(sequence, visited)]);
     }
 
     pub(super) fn ask_directory(&mut self) {
         let sequence = self.next_sequence();
-        self.driver.send(&[lines::ask_directory_line(&self.place.directory, sequence)]);
+        self.driver.send(&[self.speech().ask_directory_line(sequence)]);
     }
 
     /// Whether the shell has read everything it was sent.
@@ -358,6 +366,12 @@ impl Shell {
     pub(super) fn kill(&self) {
         self.groups.kill_all(self.program.pid);
         self.signal(Signal::KILL);
+    }
+
+    /// Looks at how much memory the processes of the command have.
+    pub(super) fn look_at_memory(&mut self, now: Instant) {
+        let groups = &self.groups;
+        self.memory.look(now, || groups.processes());
     }
 
     /// How it ended, once it has.

@@ -12,7 +12,6 @@ use rustix::fs::{Mode, OFlags};
 use super::driver::Driver;
 use super::files::Place;
 use super::groups::Groups;
-use super::protocol::lines;
 use super::protocol::{ShellKind, Transport};
 use super::shell::{Parts, Shell};
 use super::terminal::SilentTerminal;
@@ -90,7 +89,7 @@ impl Shell {
 
     fn set_up(&mut self, recipe: &Recipe) -> Result<(), Failure> {
         let late = late_variables(recipe);
-        let setup = lines::setup(self.kind, &self.place.directory, &recipe.cwd, &late);
+        let setup = self.speech().setup(&recipe.cwd, &late);
         self.hand_over(&setup).map_err(internal)?;
         self.ask_status(false);
         let deadline = Instant::now() + START;
@@ -131,10 +130,11 @@ fn request(recipe: &Recipe, directory: &str, in_cgroup: bool) -> Spawn {
     }
 }
 
-/// An interactive shell would run the file that `ENV` names.
+/// An interactive shell would run the file that `ENV` names, unless it is bash or zsh.
 fn is_late(kind: ShellKind, name: &[u8]) -> bool {
     let places = name == b"PWD" || name == b"OLDPWD";
-    places || (kind != ShellKind::Bash && name == b"ENV")
+    let reads_env = matches!(kind, ShellKind::Dash | ShellKind::Busybox);
+    places || (reads_env && name == b"ENV")
 }
 
 /// Variables that are set when the shell runs.

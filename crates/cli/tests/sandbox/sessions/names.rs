@@ -152,9 +152,11 @@ fn the_default_shell_is_bash_and_sh_is_what_it_is_inside() {
 fn a_shell_that_is_none_is_refused_and_leaves_nothing() {
     require_sandbox!();
     let sandbox = Sandbox::new();
-    for shell in ["nosuchshell", "/nonexistent/bash", "python3", "/etc/passwd", "", "/tmp"] {
+    for shell in ["nosuchshell", "fish", "/nonexistent/bash", "python3", "/etc/passwd", "", "/tmp"]
+    {
         let error = sandbox.open(options(shell)).unwrap_err();
-        assert!(error.to_string().contains(shell), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&format!("{shell:?}")) && text.contains("bash, sh, dash"), "{text}");
         assert_eq!(code_of(Err::<(), _>(error)), Code::InvalidArgument);
     }
     for name in ["", "a\nb", "sess_0123456789abcdef", &"x".repeat(200)] {

@@ -1,8 +1,8 @@
 //! What a supervisor says to a long-lived shell, and what it hears back.
 //!
 //! A session's shell runs interactive with job control. A command is handed over as data: its text
-//! lies in a file of a private directory, a short trigger line makes the shell source that file
-//! with the call's own input and output, and a second line reports the status through a FIFO. These
+//! lies in a file of a private directory, a short trigger line makes the shell run that file with
+//! the call's own input and output, and a second line reports the status through a FIFO. These
 //! modules write those lines and read the reports. They open nothing, start nothing and know no
 //! descriptor; the caller owns the files named in [`file`].
 //!
@@ -53,6 +53,8 @@ pub(crate) enum ShellKind {
     Dash,
     /// The ash of busybox.
     Busybox,
+    /// The Z shell, under its own name.
+    Zsh,
 }
 
 /// How trigger lines reach a shell.
@@ -74,6 +76,7 @@ impl ShellKind {
             b"bash" => Some(Self::Bash),
             b"dash" | b"sh" => Some(Self::Dash),
             b"ash" => Some(Self::Busybox),
+            b"zsh" => Some(Self::Zsh),
             name if name.starts_with(b"busybox") => Some(Self::Busybox),
             _ => None,
         }
@@ -82,7 +85,7 @@ impl ShellKind {
     /// How trigger lines reach this shell.
     pub(crate) fn transport(self) -> Transport {
         match self {
-            Self::Bash => Transport::StdinPipe,
+            Self::Bash | Self::Zsh => Transport::StdinPipe,
             Self::Dash | Self::Busybox => Transport::PacketScript,
         }
     }
@@ -91,7 +94,8 @@ impl ShellKind {
     ///
     /// Under the name "sh" bash would be in POSIX mode, where a failing `.` ends the shell. The
     /// last argument of the others is the FIFO, by a relative name, so that `$0` and the messages
-    /// say "sh": they start in the session's directory and [`lines::setup`] leads them out of it.
+    /// say "sh": they start in the session's directory and [`lines::Speech::setup`] leads them
+    /// out of it.
     pub(crate) fn start_argv(self) -> &'static [&'static str] {
         const BASH: [&str; 11] = [
             "bash",
@@ -106,9 +110,52 @@ impl ShellKind {
             "-O",
             "expand_aliases",
         ];
+        // It would read a line from the terminal, ask there whether `rm *` was meant, refuse to exit
+        // because of jobs, run those with less priority, and take what follows a `#` as words.
+        const ZSH: [&str; 16] = [
+            "zsh",
+            "-f",
+            "-i",
+            "-m",
+            "+o",
+            "zle",
+            "+o",
+            "banghist",
+            "+o",
+            "checkjobs",
+            "+o",
+            "bgnice",
+            "-o",
+            "rmstarsilent",
+            "-o",
+            "interactivecomments",
+        ];
         match self {
             Self::Bash => &BASH,
+            Self::Zsh => &ZSH,
             Self::Dash | Self::Busybox => &["sh", "-i", "-m", file::SCRIPT],
+        }
+    }
+
+    /// What goes before the name of a builtin, so that it is nothing else. The backslash keeps an
+    /// alias away, the word a function and, in dash and busybox, the rule that assignments before a
+    /// special builtin stay. To zsh "command" means a program, and an alias may be for any word.
+    fn builtin(self) -> &'static str {
+        match self {
+            Self::Zsh => "\\builtin \\",
+            _ => "\\command ",
+        }
+    }
+
+    /// A command that prints what the shell exports.
+    fn dump(self) -> &'static str {
+        match self {
+            // How values are quoted depends on its options.
+            Self::Zsh => {
+                "() { \\builtin \\emulate -L zsh; \\builtin \\setopt printeightbit; \
+                 \\builtin \\export -p; }"
+            }
+            _ => "\\command export -p",
         }
     }
 }
@@ -130,12 +177,6 @@ impl Directory {
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
-    }
-
-    fn source(&self, file: &str) -> String {
-        // The backslash keeps an alias away, "command" a function and, in dash and busybox, the
-        // rule that assignments before a special builtin stay.
-        format!("\\command . {}/{file}", self.0)
     }
 }
 
@@ -184,7 +225,8 @@ mod tests {
         assert_eq!(kind("/usr/bin/dash"), Some(ShellKind::Dash));
         assert_eq!(kind("/bin/busybox.static"), Some(ShellKind::Busybox));
         assert_eq!(kind("/bin/sh"), Some(ShellKind::Dash));
-        assert_eq!(kind("/bin/cat"), None);
+        assert_eq!(kind("/usr/bin/zsh"), Some(ShellKind::Zsh));
+        assert_eq!(kind("/bin/fish"), None);
         assert_eq!(kind("/"), None);
     }
 

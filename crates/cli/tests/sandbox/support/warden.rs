@@ -1,43 +1,20 @@
-//! A sandbox for a test, and questions to ask it.
+//! A sandbox with its warden, started for a test, and what it is asked.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use ringfence_link::client::{Client, ClientError, Event, Ongoing};
+use ringfence_link::client::{Client, ClientError, Ongoing};
 use ringfence_link::warden::{
-    Code, Exec, Info, OpenSession, Outcome, Reply, Request, SessionExec, SessionInfo,
+    Control, Exec, Info, OpenSession, Outcome, Reply, Request, SessionExec, SessionInfo,
 };
 use ringfence_policy::{Rule, preset};
 use ringfence_runtime::{Limits, Network};
 use ringfence_warden::Config;
 use tempfile::TempDir;
 
-/// Skips a test where the kernel or the host lacks something; fails where that must not happen.
-macro_rules! require_sandbox {
-    () => {
-        if let Some(missing) = crate::support::missing() {
-            assert!(
-                std::env::var_os("RINGFENCE_REQUIRE_KERNEL").is_none(),
-                "required and missing: {missing}"
-            );
-            eprintln!("skipped: {missing}");
-            return;
-        }
-    };
-}
-pub(crate) use require_sandbox;
-
-/// What a sandbox needs and this host does not have.
-pub(crate) fn missing() -> Option<String> {
-    if let Some(advice) = ringfence_sys::probe::fuse_device().advice() {
-        return Some(format!("FUSE ({advice})"));
-    }
-    let found = Command::new("bwrap").arg("--version").stdout(Stdio::null()).status();
-    (!found.is_ok_and(|status| status.success())).then(|| "bubblewrap".into())
-}
+use super::{PATIENCE, collect, first_output};
 
 /// How a sandbox is to be made.
 pub(crate) struct Maker {
@@ -189,6 +166,13 @@ impl Sandbox {
         self.collect(Request::Exec(exec), &[])
     }
 
+    /// Begins a command, and returns when it has printed something.
+    pub(crate) fn begin(&self, exec: Exec) -> Ongoing {
+        let call = self.client.call(Request::Exec(exec)).unwrap();
+        first_output(&call);
+        call
+    }
+
     pub(crate) fn exec_with_input(&self, mut exec: Exec, input: &[u8]) -> Result<Run, ClientError> {
         exec.stdin = true;
         self.collect(Request::Exec(exec), input)
@@ -227,49 +211,33 @@ impl Sandbox {
             if takes_input {
                 scope.spawn(move || {
                     let _ = sender.input(input);
-                    let _ = sender.control(ringfence_link::warden::Control::EndOfInput);
+                    let _ = sender.control(Control::EndOfInput);
                 });
             }
             collect(&call)
         })
     }
 
-    /// Ends the sandbox in order, and waits for the warden to end.
-    pub(crate) fn stop(mut self) -> PathBuf {
-        let _ = self.client.ask(Request::Stop);
-        self.warden.wait().unwrap();
-        self.config.dir.clone()
+    /// Lets go on who waits at a [`gate`](super::gate).
+    pub(crate) fn open_gate(&self, name: &str) {
+        self.ok(&format!("touch /tmp/{name}"));
     }
-}
 
-impl Sandbox {
+    /// Ends the sandbox in order, and waits for the warden to end.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        // The answer may be lost: the warden ends as it is sent.
+        let _ = self.client.ask(Request::Stop);
+        self.warden.wait().unwrap()
+    }
+
+    pub(crate) fn stop(mut self) {
+        self.end();
+    }
+
     /// Ends the sandbox in order, and returns what is on record.
     pub(crate) fn stop_and_read_journal(mut self) -> String {
-        let _ = self.client.ask(Request::Stop);
-        self.warden.wait().unwrap();
+        self.end();
         std::fs::read_to_string(self.config.dir.join("journal.jsonl")).unwrap()
-    }
-}
-
-/// Follows a call to its outcome.
-pub(crate) fn collect(call: &Ongoing) -> Result<Run, ClientError> {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let reply = call.finish(|event| match event {
-        Event::Output(bytes) => stdout.extend(bytes),
-        Event::Error(bytes) => stderr.extend(bytes),
-        Event::Reply(..) => {}
-    })?;
-    match reply {
-        Reply::Done(outcome) => Ok(Run { stdout, stderr, outcome: *outcome }),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// The code of an error that the warden reported.
-pub(crate) fn code_of<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Code {
-    match result {
-        Err(ClientError::Refused(failure)) => failure.code,
-        other => panic!("{other:?}"),
     }
 }
 
@@ -277,7 +245,7 @@ impl Drop for Sandbox {
     fn drop(&mut self) {
         // It ends when its standard input does.
         drop(self.warden.stdin.take());
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if !matches!(self.warden.try_wait(), Ok(None)) {
                 return;
@@ -287,30 +255,4 @@ impl Drop for Sandbox {
         let _ = self.warden.kill();
         let _ = self.warden.wait();
     }
-}
-
-/// Waits for something that happens elsewhere.
-pub(crate) fn eventually(what: &str, mut happens: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !happens() {
-        assert!(Instant::now() < deadline, "not within a minute: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Whether a process of the host is there and not a zombie.
-pub(crate) fn is_alive(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
-}
-
-/// Host processes whose command line holds a text.
-pub(crate) fn processes_with(text: &str) -> Vec<i32> {
-    let pids = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let holds = |pid: &i32| {
-        let line = std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
-        String::from_utf8_lossy(&line.unwrap_or_default()).contains(text)
-    };
-    pids.filter(holds).collect()
 }
