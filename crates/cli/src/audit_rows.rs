@@ -2,8 +2,8 @@
 
 use ringfence_fs::diff::quoted;
 use ringfence_warden::journal::event::{
-    Access, CommandEnded, CommandLine, CommandStarted, Decision, EventsLost, How, KeptOpen,
-    PolicyInForce, SandboxStarted,
+    Access, CommandEnded, CommandLine, CommandStarted, Decision, EventsLost, FileCall, How,
+    KeptOpen, PolicyInForce, SandboxStarted,
 };
 use ringfence_warden::journal::{Entry, Event, List, Text};
 
@@ -65,6 +65,7 @@ impl Row {
         match event {
             Event::Access(access) => Self::access(access),
             Event::KeptOpen(kept) => Self::kept_open(kept),
+            Event::FileCall(call) => Self::file_call(call),
             Event::CommandStarted(started) => Self::started(started),
             Event::CommandEnded(ended) => Self::ended(ended),
             Event::SandboxStarted(started) => Self::new("sandbox", in_force(started), "started"),
@@ -132,6 +133,21 @@ impl Row {
         let denied = access.decision == Decision::Denied;
         row.rule = rule.unwrap_or_else(|| if denied { "no rule".into() } else { String::new() });
         row.by(access.command.as_ref())
+    }
+
+    /// The owner's name stands where that of a command would.
+    fn file_call(call: &FileCall) -> Self {
+        let mut row = Self::new(&call.operation, "", word(&call.decision));
+        row.command = format!("api {}", word(&call.view));
+        row.details = path(&call.path);
+        if let Some(to) = &call.to {
+            row.details += &format!(" -> {}", path(to));
+        }
+        if let (Some(error), Decision::Granted) = (&call.error, call.decision) {
+            row.outcome = error.replace('_', " ");
+        }
+        row.rule = call.rule.as_ref().map(|rule| rule.text.clone()).unwrap_or_default();
+        row
     }
 
     fn kept_open(kept: &KeptOpen) -> Self {

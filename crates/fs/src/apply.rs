@@ -97,27 +97,63 @@ impl Reason {
 /// Writes the changes of `layer` and its parents. A live layer must have been opened, not
 /// inspected, so that nobody writes to it meanwhile.
 pub fn apply(layer: &mut LayerDir, options: &ApplyOptions) -> Result<Applied, LayerError> {
-    let view = LayerView::open(layer)?;
-    let base = &layer.meta().base;
-    let target = Target::open(options.to.as_deref().unwrap_or(base), base)?;
-    check_apart(&target.path, layer)?;
-    let policy = options.policy.as_ref().unwrap_or(view.recorded_policy());
-    let failed = |e: rustix::io::Errno| LayerError::io("compare with", &target.path, e.into());
-    let (changes, refused) = permit::split(policy, &target, view.changes()?).map_err(failed)?;
-    let mut conflicts = conflicts::find(&view, &target, &changes).map_err(failed)?;
-    if options.force {
-        conflicts.retain(|conflict| !conflict.reason.yields_to_force());
-    }
-    let written = conflicts.is_empty() && !options.dry_run;
+    let plan = Plan::make(layer, options)?;
+    let written = plan.conflicts.is_empty() && !options.dry_run;
     let mut stale = false;
     if written {
-        write::write(&view, &target, &changes)?;
-        if target.is_base {
-            settle::settle(&view, layer, &target, &changes);
-            stale = !settle::is_settled(layer, &changes, &refused)?;
+        write::write(&plan.view, &plan.target, &plan.changes)?;
+        if plan.target.is_base {
+            settle::settle(&plan.view, layer, &plan.target, &plan.changes);
+            stale = !settle::is_settled(layer, &plan.changes, &plan.refused)?;
         }
     }
-    Ok(Applied { target: target.path, changes, refused, conflicts, written, stale })
+    Ok(plan.carried_out(written, stale))
+}
+
+/// The same for a layer that is mounted, with its programs held still. The base itself cannot be
+/// written: what the layer says relative to it would have to change under the nodes that the kernel
+/// knows.
+pub fn apply_mounted(layer: &LayerDir, options: &ApplyOptions) -> Result<Applied, LayerError> {
+    let plan = Plan::make(layer, options)?;
+    if plan.target.is_base && !options.dry_run {
+        return Err(LayerError::Mounted { path: layer.path().into() });
+    }
+    let written = plan.conflicts.is_empty() && !options.dry_run;
+    if written {
+        write::write(&plan.view, &plan.target, &plan.changes)?;
+    }
+    Ok(plan.carried_out(written, false))
+}
+
+/// What there is to do and what is in the way.
+struct Plan {
+    view: LayerView,
+    target: Target,
+    changes: Vec<Change>,
+    refused: Vec<Refusal>,
+    conflicts: Vec<Conflict>,
+}
+
+impl Plan {
+    fn make(layer: &LayerDir, options: &ApplyOptions) -> Result<Self, LayerError> {
+        let view = LayerView::open(layer)?;
+        let base = &layer.meta().base;
+        let target = Target::open(options.to.as_deref().unwrap_or(base), base)?;
+        check_apart(&target.path, layer)?;
+        let policy = options.policy.as_ref().unwrap_or(view.recorded_policy());
+        let failed = |e: rustix::io::Errno| LayerError::io("compare with", &target.path, e.into());
+        let (changes, refused) = permit::split(policy, &target, view.changes()?).map_err(failed)?;
+        let mut conflicts = conflicts::find(&view, &target, &changes).map_err(failed)?;
+        if options.force {
+            conflicts.retain(|conflict| !conflict.reason.yields_to_force());
+        }
+        Ok(Self { view, target, changes, refused, conflicts })
+    }
+
+    fn carried_out(self, written: bool, stale: bool) -> Applied {
+        let Self { target, changes, refused, conflicts, .. } = self;
+        Applied { target: target.path, changes, refused, conflicts, written, stale }
+    }
 }
 
 /// A layer written into itself would never end.

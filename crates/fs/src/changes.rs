@@ -30,6 +30,7 @@ use crate::error::LayerError;
 use crate::layers::format::{LayerDir, LayerMeta, RuleRecord};
 use crate::layers::marks::Stamp;
 use crate::layers::mask::MaskDir;
+use crate::layers::pool::DirPool;
 use crate::layers::stack::{Found, Leaf, Part, Stack};
 use origin::Origins;
 
@@ -46,7 +47,11 @@ pub enum EntryKind {
 
 impl EntryKind {
     pub(crate) fn of(mode: u32) -> Self {
-        match FileType::from_raw_mode(mode) {
+        Self::of_type(FileType::from_raw_mode(mode))
+    }
+
+    pub(crate) fn of_type(kind: FileType) -> Self {
+        match kind {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Directory,
             FileType::Symlink => Self::Symlink,
@@ -152,7 +157,8 @@ impl LayerView {
         let meta = layer.meta();
         let fd = open_directory("open the base", &meta.base)?;
         let mask = MaskDir::root(&meta.mask, &fd).map_err(|e| damaged(layer.path(), &e))?;
-        let (stack, links) = crate::mount::open_stack(fd, mask, layer)?;
+        let (stack, links) =
+            crate::workspace::open_stack(fd, mask, layer, &DirPool::for_this_process())?;
         let base = Stack::new(stack.roots().last().cloned().into_iter().collect());
         Ok(Self {
             origins: Origins::new(stack.roots()),

@@ -32,7 +32,11 @@ pub fn write_diff(view: &LayerView, changes: &[Change], out: &mut impl Write) ->
         out,
     };
     for group in changes.chunk_by(|a, b| a.path == b.path) {
-        diff.group(group)?;
+        match diff.group(group) {
+            // Under a mounted workspace things come and go.
+            Err(e) if is_gone(&e) => {}
+            other => other?,
+        }
     }
     Ok(())
 }
@@ -168,15 +172,15 @@ impl<W: Write> Diff<'_, W> {
             let what = if now.is_some() { "added" } else { "deleted" };
             return self.note(side.path, entry, what);
         }
-        self.header(&was, &now)?;
         let same = match (&was, &now) {
             (Some(was), Some(now)) => same_content(&was.leaf, &now.leaf)?,
             _ => false,
         };
-        if same {
-            return Ok(());
-        }
-        match (content(&was)?, content(&now)?) {
+        // Read before anything is said about it: it may be gone.
+        let contents = if same { None } else { Some((content(&was)?, content(&now)?)) };
+        self.header(&was, &now)?;
+        let Some(contents) = contents else { return Ok(()) };
+        match contents {
             (Some(old), Some(new)) if old.is_empty() && new.is_empty() => Ok(()),
             (Some(old), Some(new)) => {
                 writeln!(self.out, "--- {}", side_name("a/", &was))?;
@@ -209,6 +213,10 @@ impl<W: Write> Diff<'_, W> {
         }
         Ok(())
     }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle)
 }
 
 fn sources(changes: &[Change]) -> HashSet<&WorkspacePath> {

@@ -19,6 +19,8 @@ pub enum LayerError {
     Damaged { path: PathBuf, source: serde_json::Error },
     #[error("layer {} is in use by another process", path.display())]
     Busy { path: PathBuf },
+    #[error("layer {} is mounted, and so cannot be applied to its base", path.display())]
+    Mounted { path: PathBuf },
     #[error("layer {} is frozen", path.display())]
     Frozen { path: PathBuf },
     #[error("layer {} is live: freeze it before another layer stands on it", path.display())]

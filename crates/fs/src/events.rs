@@ -152,6 +152,13 @@ impl Events {
         Some(event)
     }
 
+    /// The next event if there is one already.
+    pub fn try_next(&self) -> Option<AccessEvent> {
+        let event = self.receiver.try_recv().ok()?;
+        self.counts.read.fetch_add(1, Ordering::Relaxed);
+        Some(event)
+    }
+
     /// How many events were lost since this was last asked.
     pub fn take_lost(&self) -> u64 {
         self.counts.lost.swap(0, Ordering::Relaxed)

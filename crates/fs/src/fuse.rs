@@ -1,5 +1,6 @@
 //! The adapter to the kernel: decodes requests, asks the [`Guard`], encodes answers. No decision is
-//! made here.
+//! made here. Requests that find or change names take their turn with calls of the API, which use the
+//! same guard and tree.
 //!
 //! Settings that matter (measured in `docs/performance.md`): long times to live with explicit
 //! invalidation; no `OPENDIR`, so that the kernel caches listings; attributes with listings; opens
@@ -25,7 +26,7 @@ use fuser::{
 use rustix::fs::FileType;
 
 use crate::guard::{Guard, Keep, Looked, Seen};
-use crate::mount::Kernel;
+use crate::kernel::Kernel;
 use crate::tree::{Attr, Backer, Backing, Handle, NodeId, Opened, RenameMode, SetAttr, Time};
 
 /// Generations are not needed: numbers in use are never given to something else.
@@ -202,6 +203,7 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let _turn = self.guard.turn(&[NodeId(parent.0)]);
         match self.guard.lookup(req.pid(), NodeId(parent.0), name.as_bytes()) {
             Ok(Looked::Found(attr, keep)) => self.entry(reply, Ok((attr, keep))),
             Ok(Looked::Absent(keep)) => self.absent(reply, keep),
@@ -258,6 +260,7 @@ impl Filesystem for Adapter {
         _rdev: u32,
         reply: ReplyEntry,
     ) {
+        let _turn = self.guard.turn(&[NodeId(parent.0)]);
         let kind = FileType::from_raw_mode(mode);
         let (parent, name) = (NodeId(parent.0), name.as_bytes());
         self.entry(reply, self.guard.mknod(req.pid(), parent, name, kind, mode));
@@ -272,15 +275,18 @@ impl Filesystem for Adapter {
         _umask: u32,
         reply: ReplyEntry,
     ) {
+        let _turn = self.guard.turn(&[NodeId(parent.0)]);
         let (parent, name) = (NodeId(parent.0), name.as_bytes());
         self.entry(reply, self.guard.mkdir(req.pid(), parent, name, mode));
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _turn = self.guard.turn(&[NodeId(parent.0)]);
         empty(reply, self.guard.unlink(req.pid(), NodeId(parent.0), name.as_bytes()));
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _turn = self.guard.turn_with(&[(NodeId(parent.0), name.as_bytes())]);
         empty(reply, self.guard.rmdir(req.pid(), NodeId(parent.0), name.as_bytes()));
     }
 
@@ -292,6 +298,7 @@ impl Filesystem for Adapter {
         target: &Path,
         reply: ReplyEntry,
     ) {
+        let _turn = self.guard.turn(&[NodeId(parent.0)]);
         let (parent, name) = (NodeId(parent.0), link_name.as_bytes());
         let target = target.as_os_str().as_bytes();
         self.entry(reply, self.guard.symlink(req.pid(), parent, name, target));
@@ -315,6 +322,7 @@ impl Filesystem for Adapter {
         };
         let from = (NodeId(parent.0), name.as_bytes());
         let to = (NodeId(newparent.0), newname.as_bytes());
+        let _turn = self.guard.turn_with(&[from, to]);
         match self.guard.rename(req.pid(), from, to, mode) {
             Ok(levels_moved) => {
                 if levels_moved {
@@ -334,6 +342,7 @@ impl Filesystem for Adapter {
         newname: &OsStr,
         reply: ReplyEntry,
     ) {
+        let _turn = self.guard.turn(&[NodeId(newparent.0)]);
         let (id, parent) = (NodeId(ino.0), NodeId(newparent.0));
         self.entry(reply, self.guard.link(req.pid(), id, parent, newname.as_bytes()));
     }
@@ -364,6 +373,7 @@ impl Filesystem for Adapter {
         _flags: i32,
         reply: ReplyCreate,
     ) {
+        let _turn = self.guard.turn(&[NodeId(parent.0)]);
         let backer = Register(&reply, |reply, file| reply.open_backing(file));
         let (parent, name) = (NodeId(parent.0), name.as_bytes());
         match self.guard.create(req.pid(), parent, name, mode, &backer) {
@@ -454,6 +464,7 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
+        let _turn = self.guard.turn(&[NodeId(ino.0)]);
         let dots = [(1, "."), (2, "..")];
         for (position, name) in dots.into_iter().filter(|(position, _)| *position > offset) {
             if reply.add(ino, position, fuser::FileType::Directory, name) {
@@ -478,6 +489,7 @@ impl Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let _turn = self.guard.turn(&[NodeId(ino.0)]);
         let own = match self.guard.getattr(NodeId(ino.0)) {
             Ok((attr, _)) => self.attr(&attr),
             Err(e) => return reply.error(errno(e)),

@@ -5,16 +5,19 @@
 //! | answer | operations |
 //! |---|---|
 //! | passed through (`guard/passed.rs`) | `forget`, `release`; `read`, `write`, `fsync`, `fallocate`, `seek_*`, `copy_range` on a handle that an open granted; `statfs`; `fsync_dir` |
-//! | decided by the node's level | `getattr`, `readlink`, `open`, `setattr`, `getxattr`, `listxattr`, `setxattr`, `removexattr`, `readdir` (`guard/listing.rs`) |
-//! | decided by the name's level | `lookup`, `create`, `mkdir`, `mknod`, `symlink`, `unlink`, `rmdir` |
+//! | decided by the node's level | `getattr`, `readlink`, `open`, `open_beside` (`guard/calls.rs`), `setattr`, `getxattr`, `listxattr`, `setxattr`, `removexattr`, `readdir` (`guard/listing.rs`) |
+//! | decided by the name's level | `lookup`, `create`, `put` (`guard/calls.rs`), `mkdir`, `mknod`, `symlink`, `unlink`, `rmdir` |
 //! | decided by both | `link`, `rename` |
+//! | not decided (`guard/owner.rs`) | what the owner of the workspace does; the adapter to the kernel has no way there |
 //! | refused | devices, foreign owners, attributes that are not `user.*`, everything that is not here (see `fuse`) |
 //!
 //! Errors follow one rule: what is hidden does not exist (`ENOENT`); what is visible but not
 //! allowed is `EACCES`; making a name that may not be made is `EACCES` whether or not something
 //! hidden has it.
 
+mod calls;
 mod listing;
+mod owner;
 mod passed;
 
 use std::sync::Arc;
@@ -60,10 +63,12 @@ pub struct Owner {
 
 #[derive(Debug)]
 pub struct Guard {
-    tree: Tree,
-    levels: Levels,
+    tree: Arc<Tree>,
+    levels: Arc<Levels>,
     events: EventSink,
     owner: Owner,
+    /// Whether answers are kept by a kernel, which must then hear of changes of the base.
+    serves_kernel: bool,
 }
 
 /// Names of one inode share a node only if they have one level. Files that may be written to are
@@ -77,10 +82,18 @@ pub type Pid = u32;
 
 impl Guard {
     pub fn new(tree: Tree, policy: Arc<Policy>, events: EventSink, owner: Owner) -> Self {
-        Self { tree, levels: Levels::new(policy), events, owner }
+        let (tree, levels) = (Arc::new(tree), Arc::new(Levels::new(policy)));
+        Self { tree, levels, events, owner, serves_kernel: true }
     }
 
-    pub fn tree(&self) -> &Tree {
+    /// The same decisions about the same tree, told to somebody else: for calls of the API, which
+    /// are not accesses of a program and keep nothing.
+    pub(crate) fn heard_by(&self, events: EventSink) -> Self {
+        let (tree, levels, owner) = (self.tree.clone(), self.levels.clone(), self.owner);
+        Self { tree, levels, events, owner, serves_kernel: false }
+    }
+
+    pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
     }
 
@@ -183,6 +196,7 @@ impl Guard {
     /// How long something that was found may be remembered; nothing if it must not be seen after
     /// all, because of a path it had before it was renamed.
     fn keep_found(&self, parent: NodeId, attr: &Attr, level: Level) -> Result<Option<Keep>> {
+        self.watch(attr);
         if attr.kind == FileType::Directory && self.tree.has_origins(attr.id) {
             let node = self.tree.node(attr.id)?;
             return Ok(match self.levels.of_node(&self.tree, &node)? {
@@ -205,6 +219,7 @@ impl Guard {
             && self.levels.is_passage(&self.tree, &paths, &dir)?
         {
             let found = self.tree.lookup(parent, name, class(Level::None))?;
+            found.iter().for_each(|attr| self.watch(attr));
             return Ok(found.map_or(Looked::Absent(Keep::No), |attr| Looked::Found(attr, Keep::No)));
         }
         self.record(pid, Operation::Lookup, &paths, Level::View, false);
@@ -502,6 +517,13 @@ impl Guard {
         if self.events.is_on() {
             let paths = self.tree.paths_below(parent, name);
             self.record(pid, operation, &paths, Level::Write, true);
+        }
+    }
+
+    /// A directory the kernel learns of is watched from then on.
+    fn watch(&self, attr: &Attr) {
+        if self.serves_kernel && attr.kind == FileType::Directory {
+            self.tree.watch(attr.id);
         }
     }
 

@@ -1,30 +1,31 @@
 //! A mounted workspace: checks, layers, guard, session, and telling the kernel what changed.
 
-use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
-use ringfence_policy::{Level, Policy, Rule, WorkspacePath};
-use rustix::fs::{CWD, Mode, OFlags};
+use fuser::{Config, MountOption, Session, SessionACL};
+use ringfence_policy::{Level, Policy, WorkspacePath};
 
 use crate::error::{LayerError, MountError};
 use crate::events::EventSink;
+use crate::files::{Files, View};
 use crate::fuse::Adapter;
 use crate::guard::{Guard, Owner};
+use crate::kernel::Kernel;
 use crate::layers::copy::Work;
-use crate::layers::format::{LayerDir, LayerState, RuleRecord};
+use crate::layers::format::LayerDir;
 use crate::layers::mask::{MaskDir, MaskOptions};
 use crate::layers::pool::DirPool;
-use crate::layers::stack::{BASE, LayerIndex, Part, Stack};
+use crate::layers::stack::{LayerIndex, Part};
 use crate::mountpoint;
-use crate::tree::{Live, NodeId, Tree};
+use crate::tree::{Live, NodeId};
 use crate::watch::{BaseEvent, Watch};
+use crate::workspace;
 
 /// Up to this many names are taken back one by one when the policy changes.
 const FEW_NAMES: usize = 1000;
@@ -42,34 +43,6 @@ pub struct MountOptions {
     pub owner: Owner,
     /// Let the kernel read and write files directly where it can.
     pub passthrough: bool,
-}
-
-/// The kernel's side of a mount, for telling it what to forget.
-#[derive(Debug, Default)]
-pub struct Kernel {
-    connection: OnceLock<(Notifier, OwnedFd)>,
-}
-
-impl Kernel {
-    /// Every name is looked up again at its next use. Says whether the kernel knows how.
-    pub(crate) fn forget_names(&self) -> bool {
-        let connection = self.connection.get();
-        connection.is_some_and(|(_, fd)| ringfence_sys::files::bump_fuse_epoch(fd).is_ok())
-    }
-
-    fn forget_name(&self, dir: NodeId, name: &[u8]) {
-        if let Some((notifier, _)) = self.connection.get() {
-            let name = std::os::unix::ffi::OsStrExt::from_bytes(name);
-            let _ = notifier.inval_entry(INodeNo(dir.0), name);
-        }
-    }
-
-    /// Attributes and cached content (of a directory: its listing) are read again.
-    fn forget_content(&self, id: NodeId) {
-        if let Some((notifier, _)) = self.connection.get() {
-            let _ = notifier.inval_inode(INodeNo(id.0), 0, 0);
-        }
-    }
 }
 
 /// A workspace that is mounted. Dropping it unmounts.
@@ -94,14 +67,19 @@ pub fn mount(
     if let Some(advice) = ringfence_sys::probe::fuse_device().advice() {
         return Err(MountError::NoFuse { advice });
     }
-    let base = check_base(&options.base)?;
+    let base = workspace::check_base(&options.base)?;
     let mountpoint = mountpoint::prepare(&options.mountpoint)?;
     check_apart(&base, &options.layer, &mountpoint)?;
-    let base_fd = open_base(&base)?;
+    let base_fd = workspace::open_base(&base)?;
     let mask = MaskDir::root(&options.mask, &base_fd)?;
-    let layer = open_layer(options, &base, policy.rules().iter().map(record).collect())?;
+    let layer = workspace::open_layer(&options.layer, &base, &policy, &options.mask)?;
     let depth = stack_depth(options, &base, layer.path());
-    let (tree, watch) = build_tree(options, base_fd, mask, &layer, depth > 0)?;
+    let layers = workspace::open_stack(base_fd, mask, &layer, &DirPool::for_this_process())?;
+    let watch = match options.base_in_place {
+        true => Some(Watch::new().map_err(|e| MountError::io("watch", &base, e))?),
+        false => None,
+    };
+    let tree = workspace::build_tree(layers, &layer, depth > 0, watch.clone())?;
     let guard = Arc::new(Guard::new(tree, policy, events, options.owner));
     start(guard, layer, mountpoint, depth, watch, on_end)
 }
@@ -120,7 +98,7 @@ fn start(
         .map_err(|e| MountError::io("mount", &mountpoint, e))?;
     let device = rustix::io::fcntl_dupfd_cloexec(session.as_fd(), 3)
         .map_err(|e| MountError::io("keep the connection of", &mountpoint, e.into()))?;
-    let _ = kernel.connection.set((session.notifier(), device));
+    kernel.connect(session.notifier(), device);
     let gone = Arc::new(AtomicBool::new(false));
     let ended = gone.clone();
     let session = std::thread::Builder::new()
@@ -175,7 +153,7 @@ impl Mounted {
 
     /// New opens are decided by `policy` as soon as this returns; open files keep what they have.
     pub fn set_policy(&mut self, policy: Arc<Policy>) -> Result<(), LayerError> {
-        let rules = policy.rules().iter().map(record).collect();
+        let rules = workspace::records(&policy);
         let mut stale = self.guard.set_policy(policy);
         // A few names are taken back one by one. To forget all is one message, but the next walk
         // through a directory then drops everything cached below it, which takes its time.
@@ -184,7 +162,7 @@ impl Mounted {
                 stale.extend(hidden);
                 stale.iter().for_each(|(dir, name)| self.kernel.forget_name(*dir, name));
             }
-            _ => self.forget_all_names(),
+            _ => self.kernel.forget_all_names(self.guard.tree()),
         }
         for id in self.guard.tree().known_directories() {
             self.kernel.forget_content(id);
@@ -193,13 +171,17 @@ impl Mounted {
         self.layer.record_rules(rules)
     }
 
-    fn forget_all_names(&self) {
-        if self.kernel.forget_names() {
-            return;
-        }
-        let tree = self.guard.tree();
-        for dir in tree.known_directories() {
-            tree.known_names(dir).iter().for_each(|name| self.kernel.forget_name(dir, name));
+    /// The files of the workspace, for calls that come from outside. What is changed through them is
+    /// seen by programs at once.
+    pub fn files(&self, view: View) -> Files {
+        Files::new(self.guard.clone(), self.kernel.clone(), view)
+    }
+
+    /// Brings everything that programs wrote through mappings to the layer, where the kernel has kept
+    /// it so far; for who is about to look at the layer's own files.
+    pub fn collect_mapped(&self) {
+        for id in self.guard.tree().maybe_mapped() {
+            self.kernel.forget_content(id);
         }
     }
 
@@ -212,7 +194,7 @@ impl Mounted {
         let pool = DirPool::for_this_process();
         let root = Part::root(index, next.open_dir("tree")?, None, &pool);
         let links = vec![Part::root(index, next.open_dir("links")?, None, &pool)];
-        let live = Live { layer: index, work: Work::new(next.open_dir("work")?), links };
+        let live = Live { layer: index, work: Work::new(next.open_dir("work")?).into(), links };
         self.guard
             .tree()
             .freeze(live, root)
@@ -299,22 +281,9 @@ fn follow_base(
     (watch, thread)
 }
 
-fn check_base(base: &Path) -> Result<PathBuf, MountError> {
-    let path = base.canonicalize().map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => MountError::BaseMissing { path: base.into() },
-        io::ErrorKind::NotADirectory => MountError::BaseNotADirectory { path: base.into() },
-        _ => MountError::io("find base", base, e),
-    })?;
-    match fs::metadata(&path) {
-        Ok(meta) if meta.is_dir() => Ok(path),
-        Ok(_) => Err(MountError::BaseNotADirectory { path: base.into() }),
-        Err(e) => Err(MountError::io("read base", base, e)),
-    }
-}
-
 /// None of the three may contain another: the workspace would show its own layer, or itself.
 fn check_apart(base: &Path, layer: &Path, mountpoint: &Path) -> Result<(), MountError> {
-    let layer = resolve_future(layer);
+    let layer = workspace::resolve_future(layer);
     let inside = |what: &'static str, other: &Path| MountError::MountpointInside {
         mountpoint: mountpoint.into(),
         what,
@@ -335,67 +304,6 @@ fn check_apart(base: &Path, layer: &Path, mountpoint: &Path) -> Result<(), Mount
     Ok(())
 }
 
-/// The path a directory will have once it is made.
-fn resolve_future(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
-    let mut existing = absolute.as_path();
-    let mut rest = Vec::new();
-    loop {
-        if let Ok(found) = existing.canonicalize() {
-            return rest.iter().rev().fold(found, |path, name| path.join(name));
-        }
-        match (existing.parent(), existing.file_name()) {
-            (Some(parent), Some(name)) => {
-                rest.push(name.to_owned());
-                existing = parent;
-            }
-            _ => return absolute,
-        }
-    }
-}
-
-/// Behind a read-only mount where that is possible; an unprivileged server has no passthrough, and
-/// opens lower files for reading only.
-fn open_base(base: &Path) -> Result<OwnedFd, MountError> {
-    if let Ok(clone) = ringfence_sys::mounts::readonly_clone(base) {
-        return Ok(clone);
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, base, flags, Mode::empty())
-        .map_err(|e| MountError::io("open base", base, e.into()))
-}
-
-fn open_layer(
-    options: &MountOptions,
-    base: &Path,
-    rules: Vec<RuleRecord>,
-) -> Result<LayerDir, MountError> {
-    let mut layer = match LayerDir::open(&options.layer) {
-        Err(LayerError::NotALayer { path }) if !is_empty_dir(&path) => {
-            return Err(LayerError::NotALayer { path }.into());
-        }
-        Err(LayerError::Missing { .. } | LayerError::NotALayer { .. }) => {
-            return Ok(LayerDir::create(&options.layer, base, rules, options.mask.clone())?);
-        }
-        other => other?,
-    };
-    let path = layer.path().to_path_buf();
-    if layer.meta().state == LayerState::Frozen {
-        return Err(LayerError::Frozen { path }.into());
-    }
-    if layer.meta().base != base {
-        let recorded = layer.meta().base.clone();
-        return Err(LayerError::OtherBase { path, recorded, given: base.into() }.into());
-    }
-    layer.record_rules(rules)?;
-    layer.record_mask(&options.mask)?;
-    Ok(layer)
-}
-
-fn is_empty_dir(path: &Path) -> bool {
-    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
-}
-
 /// Passthrough to files on overlayfs needs one more level than to ordinary ones.
 fn stack_depth(options: &MountOptions, base: &Path, layer: &Path) -> u32 {
     if !options.passthrough {
@@ -403,58 +311,6 @@ fn stack_depth(options: &MountOptions, base: &Path, layer: &Path) -> u32 {
     }
     let stacked = [base, layer].iter().any(|path| ringfence_sys::probe::is_on_overlayfs(path));
     1 + u32::from(stacked)
-}
-
-fn build_tree(
-    options: &MountOptions,
-    base: OwnedFd,
-    mask: Option<Arc<MaskDir>>,
-    layer: &LayerDir,
-    passthrough: bool,
-) -> Result<(Tree, Option<Arc<Watch>>), MountError> {
-    let (stack, links) = open_stack(base, mask, layer)?;
-    let live = Live {
-        layer: layer.meta().parents.len() as LayerIndex + 1,
-        work: Work::new(layer.open_dir("work")?),
-        links,
-    };
-    let watch = match options.base_in_place {
-        true => Some(Watch::new().map_err(|e| MountError::io("watch", &options.base, e))?),
-        false => None,
-    };
-    let tree = Tree::new(stack, live, passthrough, watch.clone())
-        .map_err(|e| MountError::io("read", &options.base, e.into()))?;
-    Ok((tree, watch))
-}
-
-/// All layers of a workspace, uppermost first, and where each keeps its link copies.
-pub(crate) fn open_stack(
-    base: OwnedFd,
-    mask: Option<Arc<MaskDir>>,
-    layer: &LayerDir,
-) -> Result<(Stack, Vec<Arc<Part>>), LayerError> {
-    let pool = DirPool::for_this_process();
-    let root = |index, fd| Part::root(index, fd, None, &pool);
-    let parents = &layer.meta().parents;
-    let mut roots = vec![root(parents.len() as LayerIndex + 1, layer.open_dir("tree")?)];
-    let mut links = vec![root(parents.len() as LayerIndex + 1, layer.open_dir("links")?)];
-    for (above, path) in parents.iter().enumerate() {
-        let index = (parents.len() - above) as LayerIndex;
-        let frozen = LayerDir::inspect(path)?;
-        roots.push(root(index, frozen.open_dir("tree")?));
-        links.push(root(index, frozen.open_dir("links")?));
-    }
-    roots.push(Part::root(BASE, base, mask, &pool));
-    Ok((Stack::new(roots), links))
-}
-
-fn record(rule: &Rule) -> RuleRecord {
-    RuleRecord {
-        pattern: rule.pattern.clone(),
-        pattern_type: rule.pattern_type.as_str().into(),
-        level: rule.level.as_str().into(),
-        priority: rule.priority,
-    }
 }
 
 impl Guard {

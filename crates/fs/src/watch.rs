@@ -71,8 +71,12 @@ impl Watch {
         self.watched.read().by_node.get(&id).is_some_and(|watch| watch.is_some())
     }
 
-    /// Replaces the times of a base directory by those it is shown with.
+    /// Replaces the times of a base directory by those it is shown with. One that was never to be
+    /// watched has none: they would not move with anything.
     pub fn show_times(&self, id: NodeId, stat: &mut Stat) {
+        if !self.watched.read().by_node.contains_key(&id) {
+            return;
+        }
         let now = [(stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec)];
         let [modified, changed] = *self.shown.lock().entry(id).or_insert(now);
         (stat.st_mtime, stat.st_mtime_nsec) = (modified.0, modified.1 as _);
@@ -84,10 +88,11 @@ impl Watch {
         self.shown.lock().remove(&id);
     }
 
-    /// Watches a directory of the base; does nothing the second time.
-    pub fn add(&self, id: NodeId, part: &Arc<Part>) {
+    /// Watches a directory of the base; does nothing the second time. Says whether this is the
+    /// first.
+    pub fn add(&self, id: NodeId, part: &Arc<Part>) -> bool {
         if self.watched.read().by_node.contains_key(&id) {
-            return;
+            return false;
         }
         // Held until both maps are filled, so that no event finds its watch unknown.
         let mut watched = self.watched.write();
@@ -107,6 +112,7 @@ impl Watch {
         if let Some(watch) = added {
             watched.by_watch.insert(watch, (id, part.clone()));
         }
+        true
     }
 
     /// Waits for events and passes them on until [`Watch::stop`].

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::VERSION;
-use crate::channel::{Channel, ChannelError, Kind, TRUSTED_LIMIT};
+use crate::channel::{CHUNK, Channel, ChannelError, Kind, TRUSTED_LIMIT};
 use crate::warden::{Call, Control, Failure, Outcome, Reply, Request};
 
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,8 @@ pub enum ClientError {
     Refused(Failure),
     #[error("the sandbox answered something else")]
     Unexpected,
+    #[error("what was to be sent cannot be read: {0}")]
+    Content(io::Error),
     #[error(transparent)]
     Channel(ChannelError),
 }
@@ -111,6 +113,27 @@ impl Ongoing {
 
     pub fn input(&self, bytes: &[u8]) -> Result<(), ClientError> {
         Ok(self.channel.send_bytes(Kind::Input, bytes)?)
+    }
+
+    /// Sends the bytes of a file when the warden is ready for them, and follows the call to its last
+    /// reply. Why a write was refused in the middle is what the warden says last.
+    pub fn send_file(&self, mut content: impl io::Read) -> Result<Reply, ClientError> {
+        match self.next()? {
+            Event::Reply(Reply::Send, _) => {}
+            _ => return Err(ClientError::Unexpected),
+        }
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            match content.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) if self.input(&buffer[..read]).is_ok() => {}
+                Ok(_) => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(ClientError::Content(e)),
+            }
+        }
+        let _ = self.control(Control::EndOfInput);
+        self.finish(|_| {})
     }
 
     /// Another handle on the same call, to send from another thread.

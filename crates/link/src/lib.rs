@@ -8,12 +8,14 @@
 //! | [`channel`] | frames with descriptors, bounded |
 //! | [`init`] | what a warden asks of init, and what it hears (which it must not trust) |
 //! | [`warden`] | what a caller asks of a warden, and what it hears |
+//! | [`files`] | the part of that which is about files |
 //! | [`client`] | asking, for callers |
 
 pub mod channel;
 pub mod client;
+pub mod files;
 pub mod init;
 pub mod warden;
 
 /// Both sides of a connection say which version they speak; a difference is an error.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;

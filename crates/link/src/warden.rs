@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{Applied, Apply, Entry, FileRequest, LayerChange};
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     pub version: u32,
@@ -86,6 +88,20 @@ pub enum Request {
     Signal {
         command: String,
         signal: i32,
+    },
+    /// Something with a file of the workspace.
+    File(FileRequest),
+    /// What differs from the base: `Reply::Changes`, then `Reply::Ok`.
+    Changes,
+    /// The same as a patch, as output; then `Reply::Ok`.
+    Diff,
+    /// Write the changes to a directory: `Reply::Changes`, then `Reply::Applied`. To write them to
+    /// the base itself a sandbox has to be stopped, and that is answered as unsupported.
+    Apply(Apply),
+    /// Freeze the layer the workspace has now, as a snapshot, and go on in a new one at this path of
+    /// the host. Everything inside stands still meanwhile.
+    Freeze {
+        path: Vec<u8>,
     },
     /// End everything inside. The warden answers when it is done, and ends.
     Stop,
@@ -249,6 +265,20 @@ pub enum Reply {
     Count(u64),
     /// Descriptor: the socket.
     Connected,
+    File(Entry),
+    /// Some entries; more may follow.
+    Entries(Vec<Entry>),
+    /// The file's bytes follow.
+    Reading(Entry),
+    /// The bytes of a file are awaited.
+    Send,
+    /// Some changes; more may follow.
+    Changes(Vec<LayerChange>),
+    Applied(Applied),
+    /// Where the layer is that was frozen.
+    Frozen {
+        path: Vec<u8>,
+    },
     Ok,
     Error(Failure),
 }
@@ -256,7 +286,8 @@ pub enum Reply {
 impl Reply {
     /// Whether nothing follows in this call.
     pub fn is_last(&self) -> bool {
-        !matches!(self, Self::Started { .. } | Self::Log { .. } | Self::Live)
+        !matches!(self, Self::Started { .. } | Self::Log { .. } | Self::Live | Self::Send)
+            && !matches!(self, Self::Entries(_) | Self::Reading(_) | Self::Changes(_))
             && !matches!(self, Self::Terminal(info) if info.attached)
     }
 }
@@ -265,6 +296,23 @@ impl Reply {
 pub struct Failure {
     pub code: Code,
     pub message: String,
+    /// What the message says, for programs: names and values.
+    pub details: Vec<(String, String)>,
+}
+
+impl Failure {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: Vec::new() }
+    }
+
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.details.push((name.into(), value.to_string()));
+        self
+    }
+
+    pub fn detail(&self, name: &str) -> Option<&str> {
+        self.details.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
 }
 
 impl std::fmt::Display for Failure {
@@ -290,6 +338,13 @@ pub enum Code {
     /// The process ended before what was waited for came.
     ExitedFirst,
     NotRunning,
+    FileNotFound,
+    /// Details: `path`, and if the policy decided `needed`, `level` and (if there is one) `rule`.
+    PermissionDenied,
+    FileExists,
+    NotADirectory,
+    IsADirectory,
+    DirectoryNotEmpty,
     Unsupported,
     Internal,
 }

@@ -13,6 +13,9 @@ use crate::error::PathError;
 pub struct WorkspacePath(Box<[u8]>);
 
 impl WorkspacePath {
+    /// Where programs in a sandbox see the workspace.
+    pub const MOUNT: &'static [u8] = b"/workspace";
+
     /// The workspace root, `/`.
     pub fn root() -> Self {
         WorkspacePath(Box::from(&b"/"[..]))
@@ -38,6 +41,21 @@ impl WorkspacePath {
             return Ok(Self::root());
         }
         Ok(WorkspacePath(normal.into_boxed_slice()))
+    }
+
+    /// A path as callers of the API spell it: `/workspace/x`, `/x` and `x` are the same file. Whoever
+    /// has a directory of that name at the top writes `/workspace/workspace`, or `workspace` without
+    /// a slash.
+    pub fn from_caller(bytes: impl AsRef<[u8]>) -> Result<Self, PathError> {
+        let path = Self::parse(bytes.as_ref())?;
+        if !bytes.as_ref().starts_with(b"/") {
+            return Ok(path);
+        }
+        match path.0.strip_prefix(Self::MOUNT) {
+            Some(b"") => Ok(Self::root()),
+            Some(rest @ [b'/', ..]) => Ok(WorkspacePath(rest.into())),
+            _ => Ok(path),
+        }
     }
 
     /// The path of the entry `name` in this directory. `name` is one valid component, as a

@@ -181,3 +181,20 @@ fn names_of_levels_and_types_are_exact() {
     assert_eq!("Write".parse::<Level>(), Err(unknown));
     assert_eq!(format!("{:>6}", Level::View), "  view");
 }
+
+#[test]
+fn callers_may_spell_a_path_with_or_without_the_place_programs_see_it_at() {
+    for spelt in ["/workspace/a/b", "/a/b", "a/b", "//workspace/./a//b/", "./a/b"] {
+        assert_eq!(WorkspacePath::from_caller(spelt), Ok(path("/a/b")), "{spelt}");
+    }
+    for spelt in ["/workspace", "/workspace/", "/", "", "."] {
+        assert_eq!(WorkspacePath::from_caller(spelt), Ok(WorkspacePath::root()), "{spelt}");
+    }
+    for spelt in ["workspace/a", "/workspace/workspace/a"] {
+        assert_eq!(WorkspacePath::from_caller(spelt), Ok(path("/workspace/a")), "{spelt}");
+    }
+    assert_eq!(WorkspacePath::from_caller("/workspaces/a"), Ok(path("/workspaces/a")));
+    for spelt in ["..", "/workspace/../etc", "a/../b", "a/.."] {
+        assert!(WorkspacePath::from_caller(spelt).is_err(), "{spelt}");
+    }
+}

@@ -56,7 +56,7 @@ pub(crate) fn check_text(text: &[u8], what: &str) -> Result<(), Failure> {
 }
 
 pub(crate) fn invalid(message: impl Into<String>) -> Failure {
-    Failure { code: Code::InvalidArgument, message: message.into() }
+    Failure::new(Code::InvalidArgument, message)
 }
 
 /// A directory of a request: relative ones are meant from the workspace.

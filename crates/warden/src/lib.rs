@@ -10,6 +10,7 @@
 //! | `serve` | calls on the socket, one thread each |
 //! | `sandbox` | what everything that runs shares |
 //! | `exec`, `session`, `processes`, `terminals` | the four ways of running something |
+//! | `files`, `layer` | calls about the workspace's files; about what was changed, and snapshots |
 //! | `background`, `ring` | what processes and terminals have in common; the last bytes they printed |
 //! | `pump` | bytes between a command and its caller, with deadlines |
 //! | `inside` | the link to init |
@@ -21,8 +22,10 @@ mod background;
 pub mod config;
 mod environment;
 mod exec;
+mod files;
 mod inside;
 pub mod journal;
+mod layer;
 mod ledger;
 pub mod life;
 mod origins;

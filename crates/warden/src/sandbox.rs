@@ -218,7 +218,7 @@ pub(crate) fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
 }
 
 pub(crate) fn failure(code: Code, message: impl Into<String>) -> Failure {
-    Failure { code, message: message.into() }
+    Failure::new(code, message)
 }
 
 pub(crate) fn internal(error: impl std::fmt::Display) -> Failure {

@@ -10,6 +10,9 @@ use ringfence_link::warden::{Call, Code, Failure, Reply, Request};
 
 use crate::sandbox::{Sandbox, failure};
 
+/// Stack of a call, in addresses; memory is what is used of it. Deep directories need some.
+const STACK: usize = 2 << 20;
+
 /// Takes calls until the process ends.
 pub(crate) fn accept(sandbox: &Arc<Sandbox>, listener: &UnixListener) {
     for connection in listener.incoming() {
@@ -20,7 +23,7 @@ pub(crate) fn accept(sandbox: &Arc<Sandbox>, listener: &UnixListener) {
         };
         let open = OpenCall::of(sandbox);
         let call = move || answer(&open.0, connection);
-        let _ = std::thread::Builder::new().name("call".into()).stack_size(512 * 1024).spawn(call);
+        let _ = std::thread::Builder::new().name("call".into()).stack_size(STACK).spawn(call);
     }
 }
 
@@ -114,6 +117,11 @@ fn handle(
             sandbox.set_policy(&rules)?;
             Reply::Ok
         }
+        Request::File(request) => return sandbox.file_call(caller, request),
+        Request::Changes => return sandbox.changes(caller),
+        Request::Diff => return sandbox.diff(caller),
+        Request::Apply(apply) => return sandbox.apply(caller, &apply),
+        Request::Freeze { path } => Reply::Frozen { path: sandbox.freeze_layer(&path)? },
         Request::Connect { port } => {
             let socket = sandbox.inside.connect(port).map_err(crate::sandbox::internal)?;
             let _ = caller.send(&Reply::Connected, &[std::os::fd::AsFd::as_fd(&socket)]);

@@ -4,6 +4,7 @@
 
 mod confinement;
 mod exec;
+mod files;
 mod host_users;
 mod hostile;
 mod kills;

@@ -80,7 +80,10 @@ impl Guard {
             return Ok(None);
         };
         let keep = match hidden {
-            true => Some(Keep::No),
+            true => {
+                self.watch(&attr);
+                Some(Keep::No)
+            }
             false => self.keep_found(parent, &attr, level)?,
         };
         if keep.is_none() || !plus {

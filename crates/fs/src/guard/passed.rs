@@ -4,9 +4,19 @@
 use rustix::io::Result;
 
 use super::Guard;
-use crate::tree::{Handle, NodeId};
+use crate::tree::{Handle, NodeId, SharedTurn};
 
 impl Guard {
+    /// Held while a request is served that finds or changes names in these directories.
+    pub fn turn(&self, dirs: &[NodeId]) -> SharedTurn<'_> {
+        self.tree.turn(dirs)
+    }
+
+    /// The same for names of directories, which are themselves locked with the ones they are in.
+    pub fn turn_with(&self, names: &[(NodeId, &[u8])]) -> SharedTurn<'_> {
+        self.tree.turn_of(names)
+    }
+
     pub fn forget(&self, id: NodeId, count: u64) {
         self.tree.forget(id, count);
     }

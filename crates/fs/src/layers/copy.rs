@@ -63,16 +63,29 @@ impl Work {
         Ok(())
     }
 
+    pub(super) fn dir(&self) -> &OwnedFd {
+        &self.dir
+    }
+
+    fn next_name(&self) -> Vec<u8> {
+        format!("{:x}", self.next.fetch_add(1, Ordering::Relaxed)).into_bytes()
+    }
+
     fn prepare(&self) -> Prepared<'_> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Prepared { work: self, name: format!("{number:x}").into_bytes(), published: false }
+        Prepared { work: self, name: self.next_name(), published: false }
     }
 
     fn create_file(&self, mode: u32) -> Result<(Prepared<'_>, File)> {
-        let prepared = self.prepare();
+        let (name, file) = self.unowned_file(mode)?;
+        Ok((Prepared { work: self, name, published: false }, file))
+    }
+
+    /// A file that the caller removes or publishes.
+    pub(super) fn unowned_file(&self, mode: u32) -> Result<(Vec<u8>, File)> {
+        let name = self.next_name();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&self.dir, &prepared.name[..], flags, Mode::from(mode))?;
-        Ok((prepared, File::from(fd)))
+        let fd = rustix::fs::openat(&self.dir, &name[..], flags, Mode::from(mode))?;
+        Ok((name, File::from(fd)))
     }
 
     /// Writes down that `whiteout` is to be published at `old` once the entry with `inode` has

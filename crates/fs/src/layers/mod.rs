@@ -10,3 +10,4 @@ pub mod marks;
 pub mod mask;
 pub mod pool;
 pub mod stack;
+pub mod temporary;

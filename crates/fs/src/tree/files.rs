@@ -435,7 +435,7 @@ fn open_place(place: &Place, live: LayerIndex, write: bool) -> Result<(File, boo
     }
 }
 
-fn open_with(place: &Place, access: OFlags) -> Result<File> {
+pub(super) fn open_with(place: &Place, access: OFlags) -> Result<File> {
     let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = match place {
         Place::At { part, name, .. } => {

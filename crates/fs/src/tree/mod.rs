@@ -7,14 +7,19 @@
 //! | `upper` | copying to the live layer |
 //! | `entries`, `rename` | making, removing and moving names |
 //! | `files` | open, read, write and the rest of a file's life |
+//! | `turns`, `beside` | how calls of the API get on with the kernel, and what they need beside |
 //! | `attributes` | stat, chmod, times, extended attributes |
 //! | `snapshot` | freezing the live layer under a running mount |
 //!
-//! Locks, in the order they are taken: `state` (shared by every operation, exclusive for a
-//! snapshot), `copying` (one directory copied up at a time), a node's own locks, `table`.
-//! The kernel already serialises changes within one directory.
+//! Locks, in the order they are taken: `turns` (see below), `state` (shared by every operation,
+//! exclusive for a snapshot), `copying` (one directory copied up at a time), a node's own locks,
+//! `table`.
+//!
+//! The kernel already serialises its changes and lookups within one directory; `turns` does it
+//! between those and calls of the API.
 
 mod attributes;
+mod beside;
 mod entries;
 mod files;
 mod listing;
@@ -22,6 +27,7 @@ mod node;
 mod rename;
 mod snapshot;
 mod table;
+mod turns;
 mod upper;
 
 use std::collections::VecDeque;
@@ -49,12 +55,19 @@ pub use table::Name;
 
 use node::{Merge, Place};
 use table::{Key, Sighting, Table};
+use turns::{Turn, Turns};
+
+/// The turn of a request, beside others.
+pub type SharedTurn<'t> = Turn<parking_lot::RwLockReadGuard<'t, ()>>;
+/// The turn of a call.
+pub type SoleTurn<'t> = Turn<parking_lot::RwLockWriteGuard<'t, ()>>;
 
 /// The top of the stack, where changes go.
 #[derive(Debug)]
 pub struct Live {
     pub layer: LayerIndex,
-    pub work: Work,
+    /// Shared with files that somebody is still filling when the layer is frozen.
+    pub work: Arc<Work>,
     /// Copies of base files with several names, by their origin; the live layer's, then the frozen
     /// ones'.
     pub links: Vec<Arc<Part>>,
@@ -68,6 +81,7 @@ pub(crate) struct State {
 
 #[derive(Debug)]
 pub struct Tree {
+    turns: Turns,
     state: RwLock<State>,
     table: RwLock<Table>,
     copying: Mutex<()>,
@@ -100,6 +114,7 @@ impl Tree {
         let node = Arc::new(Node::dir(NodeId::ROOT, merge, identity));
         let has_links = live.links.iter().any(upper::holds_entries);
         Ok(Self {
+            turns: Turns::default(),
             state: RwLock::new(State { stack, live }),
             table: RwLock::new(Table::new(node)),
             copying: Mutex::new(()),
@@ -226,6 +241,21 @@ impl Tree {
         }
     }
 
+    /// Changes made outside in a directory of the base are noticed from now on, if possible.
+    pub fn watch(&self, id: NodeId) {
+        let Some(watch) = &self.watch else { return };
+        let Ok(node) = self.node(id) else { return };
+        let Ok(dir) = node.as_dir() else { return };
+        let parts = dir.merge.read().parts.clone();
+        let Some(lowest) = parts.last().filter(|part| part.layer == BASE) else { return };
+        // The times it is shown with are those of now, until something visible moves them.
+        if watch.add(id, lowest)
+            && let Ok(mut stat) = parts[0].own_stat()
+        {
+            self.show_times(id, &parts[0], &mut stat);
+        }
+    }
+
     /// Whether any program has the file open.
     pub fn is_open(&self, id: NodeId) -> bool {
         let node = self.table.read().get(id);
@@ -272,15 +302,11 @@ impl Tree {
     fn adopt_dir(&self, parent: NodeId, name: &[u8], merged: Merged) -> Attr {
         let key = Key { identity: merged.identity, class: 0 };
         let (stat, top) = (merged.stat, merged.parts[0].clone());
-        let lowest = merged.parts.last().cloned();
         let found = Sighting { key, current: merged.identity, has_one_name: true };
         let node = self.table.write().adopt(parent, name, &found, |id| {
             let Merged { parts, redirect, origins, .. } = merged;
             Node::dir(id, Merge { parts: parts.into(), redirect, origins }, key.identity)
         });
-        if let (Some(watch), Some(lowest)) = (&self.watch, lowest.filter(|p| p.layer == BASE)) {
-            watch.add(node.id, &lowest);
-        }
         self.dir_attr(node.id, &top, stat)
     }
 

@@ -61,7 +61,11 @@ impl Tree {
         let (parent, name) = names.first().ok_or(Errno::NOENT)?;
         let above = self.upper(state, *parent)?;
         let prepared = state.live.work.copy(&source, limit)?;
-        prepared.publish(above.fd()?, name, RenameFlags::NOREPLACE)?;
+        match prepared.publish(above.fd()?, name, RenameFlags::NOREPLACE) {
+            // Replaced by somebody meanwhile: the name leads to another node.
+            Err(Errno::EXIST) => return Err(Errno::STALE),
+            other => other?,
+        }
         self.remember_link(state, &source, &above, name)?;
         let identity = above.stat(name)?.map(|s| (s.st_dev, s.st_ino)).ok_or(Errno::IO)?;
         *leaf.place.write() = Place::At { part: above, name: name.clone(), identity };

@@ -94,9 +94,13 @@ impl Event {
         }
     }
 
-    /// Whether this is an access that was refused.
+    /// Whether this is an access that was refused, by a program or in its view.
     pub fn is_denial(&self) -> bool {
-        matches!(self, Self::Access(access) if access.decision == Decision::Denied)
+        match self {
+            Self::Access(access) => access.decision == Decision::Denied,
+            Self::FileCall(call) => call.decision == Decision::Denied,
+            _ => false,
+        }
     }
 }
 

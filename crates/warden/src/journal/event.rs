@@ -7,6 +7,7 @@ use ringfence_policy::Rule;
 use serde::{Deserialize, Serialize};
 
 pub use super::access::{Access, Decision, KeptOpen, RuleName};
+pub use super::file_call::{FileCall, Viewer};
 use super::text::{List, Text};
 
 /// Something that happened. The variant's name in snake case is the `kind` of the entry.
@@ -31,6 +32,7 @@ pub enum Event {
     TerminalBytes(TerminalBytes),
     Access(Access),
     KeptOpen(KeptOpen),
+    FileCall(FileCall),
     PolicyChanged(PolicyChanged),
     LimitHit(LimitHit),
     EventsLost(EventsLost),

@@ -9,6 +9,7 @@
 
 mod access;
 pub mod event;
+mod file_call;
 mod fold;
 mod head;
 mod line;
