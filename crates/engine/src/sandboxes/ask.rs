@@ -32,7 +32,7 @@ pub fn problem_of(error: ClientError) -> Problem {
     }
 }
 
-fn refusal(Failure { code, message }: Failure) -> Problem {
+fn refusal(Failure { code, message, details }: Failure) -> Problem {
     let code = match code {
         warden::Code::InvalidArgument => Code::InvalidArgument,
         warden::Code::SessionNotFound => Code::SessionNotFound,
@@ -47,9 +47,16 @@ fn refusal(Failure { code, message }: Failure) -> Problem {
         warden::Code::ExitedFirst => Code::ProcessExited,
         warden::Code::NotRunning => Code::SandboxNotRunning,
         warden::Code::Unsupported => Code::Unsupported,
+        warden::Code::FileNotFound => Code::FileNotFound,
+        warden::Code::PermissionDenied => Code::PermissionDenied,
+        warden::Code::FileExists => Code::FileAlreadyExists,
+        warden::Code::NotADirectory
+        | warden::Code::IsADirectory
+        | warden::Code::DirectoryNotEmpty => Code::InvalidArgument,
         warden::Code::Internal => Code::Internal,
     };
-    Problem::new(code, message)
+    let problem = Problem::new(code, message);
+    details.into_iter().fold(problem, |problem, (key, value)| problem.with(&key, value))
 }
 
 impl Sandboxes {

@@ -77,11 +77,19 @@ impl Sandboxes {
         }
         self.end_warden(id, &live).await;
         // The record first: a directory without one is removed at the next start.
+        let record = self.get(account, id)?;
         self.inner.store.delete_sandbox(id)?;
         self.inner.live.lock().remove(id);
-        let dir = self.dir(id);
-        let removed = tokio::task::spawn_blocking(move || remove_dir(&dir)).await;
-        removed.map_err(|e| Problem::internal("remove the sandbox", e))
+        let (dir, codebases) = (self.dir(id), self.inner.codebases.clone());
+        let removed = tokio::task::spawn_blocking(move || {
+            remove_dir(&dir);
+            // The files it stood on may be nobody's now.
+            match record.codebase_version {
+                Some(version) => codebases.unpin(&record.codebase_id, version),
+                None => Ok(()),
+            }
+        });
+        removed.await.map_err(|e| Problem::internal("remove the sandbox", e))?
     }
 
     fn live_of(&self, account: &str, id: &str) -> Result<Arc<Live>> {
