@@ -502,6 +502,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_lock_is_never_found_that_nobody_holds() {
+        for _ in 0..500 {
+            let dir = tempfile::tempdir().unwrap();
+            let place = dir.path().to_path_buf();
+            let found = std::thread::spawn(move || {
+                while !place.join("lock").exists() {}
+                is_owned(&place)
+            });
+            let lock = own(dir.path()).unwrap();
+            assert!(found.join().unwrap(), "a sandbox that begins was taken for one that was left");
+            drop(lock);
+            assert!(!is_owned(dir.path()));
+        }
+    }
+
+    #[test]
     fn the_network_of_the_host_is_given_only_where_abstract_sockets_are_closed() {
         for landlock in [0, 5, 6, 7] {
             assert!(check_network(Network::None, landlock).is_ok());
