@@ -12,7 +12,8 @@ use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use ringfence_sys::files::Locked;
+use rustix::fs::OFlags;
 
 use crate::RuntimeError;
 
@@ -35,7 +36,7 @@ pub struct Users {
 pub struct HostUser {
     id: u32,
     path: PathBuf,
-    _lock: File,
+    _lock: Locked,
 }
 
 impl HostUser {
@@ -110,17 +111,14 @@ impl Users {
         let mut options = File::options();
         options.create(true).truncate(false).write(true).mode(0o600);
         let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            result => result?,
-        }
+        let ours = file.metadata()?;
+        let Some(lock) = Locked::take(file)? else { return Ok(None) };
         // The holder before us may have removed the file between our opening and locking it; then
         // another could lock a new one of the same name.
-        let same = fs::metadata(&path).is_ok_and(|now| {
-            file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (now.dev(), now.ino()))
-        });
+        let same =
+            fs::metadata(&path).is_ok_and(|now| (ours.dev(), ours.ino()) == (now.dev(), now.ino()));
         // Made only if it is ours: dropping one removes the file.
-        Ok(same.then(|| HostUser { id, path, _lock: file }))
+        Ok(same.then(|| HostUser { id, path, _lock: lock }))
     }
 
     fn exhausted(&self) -> RuntimeError {

@@ -510,6 +510,29 @@ impl Sandbox {
 mod tests {
     use super::*;
 
+    /// Renamed into place when it is held already: one that was made there could be found first.
+    #[test]
+    fn a_lock_is_never_found_that_nobody_holds() {
+        use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+        let dir = tempfile::tempdir().unwrap();
+        let watch = init(CreateFlags::NONBLOCK).unwrap();
+        add_watch(&watch, dir.path(), WatchFlags::CREATE | WatchFlags::MOVED_TO).unwrap();
+        let lock = own(dir.path()).unwrap();
+        let (mut buffer, mut appeared) = ([std::mem::MaybeUninit::uninit(); 4096], None);
+        let mut events = Reader::new(&watch, &mut buffer);
+        while let Ok(event) = events.next() {
+            if event.file_name() == Some(c"lock") {
+                appeared.get_or_insert(event.events());
+            }
+        }
+        assert_eq!(appeared, Some(ReadFlags::MOVED_TO));
+        assert!(is_owned(dir.path()));
+        assert!(matches!(own(dir.path()), Err(StartError::Owned)));
+        drop(lock);
+        assert!(!is_owned(dir.path()));
+        own(dir.path()).unwrap();
+    }
+
     #[test]
     fn the_network_of_the_host_is_given_only_where_abstract_sockets_are_closed() {
         for landlock in [0, 5, 6, 7] {

@@ -15,7 +15,7 @@ use ringfence_link::warden::Exec;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Maker, Sandbox, is_alive, require_sandbox};
+use crate::support::{Maker, Sandbox, is_alive, require_sandbox, sandbox};
 
 const PYTHON: &str = "/usr/bin/python3";
 const PROBE: &str = include_str!("probe.py");
@@ -326,4 +326,22 @@ for family, address in [(socket.AF_UNIX, '\\0ringfence-of-one'), (socket.AF_INET
     let connect = format!("python3 -c \"{connect}\"");
     assert_eq!(other.ok(&connect), "Connection refused\nConnection refused\n");
     assert_eq!(one.ok(&connect), "connected\nconnected\n");
+}
+
+/// Programs inherit two filters from init and have one more; init is as unprivileged as they are.
+#[test]
+fn init_is_confined_like_what_it_starts() {
+    let sandbox = sandbox!();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", sandbox.info().init_pid));
+    let inside = sandbox.ok("cat /proc/self/status");
+    let field = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name));
+        line.unwrap().rsplit('\t').next().unwrap().trim().to_owned()
+    };
+    for (text, filters) in [(status.unwrap(), "2"), (inside, "3")] {
+        assert_eq!(field(&text, "Seccomp:"), "2");
+        assert_eq!(field(&text, "Seccomp_filters:"), filters);
+        assert_eq!(field(&text, "NoNewPrivs:"), "1");
+        assert_eq!(field(&text, "CapEff:"), "0000000000000000");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use ringfence_sys::files::Locked;
 
 use crate::support::eventually;
 
@@ -109,11 +109,7 @@ impl Leftovers {
 
 /// Whether somebody holds the lock of a file.
 pub(crate) fn is_locked(path: &Path) -> bool {
-    let Ok(file) = fs::File::open(path) else { return false };
-    let taken = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-    // Closing it would not do: a program that another test starts at this moment has it open too.
-    let _ = flock(&file, FlockOperation::Unlock);
-    !taken
+    fs::File::open(path).is_ok_and(|file| Locked::is_held(&file))
 }
 
 fn name_of(pid: u32) -> String {

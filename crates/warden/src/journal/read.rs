@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ringfence_sys::files::Locked;
 use rustix::fs::{FlockOperation, flock};
 
 use super::line::{Entry, LONGEST_LINE};
@@ -90,13 +91,7 @@ impl Lines {
 
     /// Whether somebody has this journal open for writing.
     pub(super) fn is_written(&self) -> bool {
-        let file = self.reader.get_ref();
-        if flock(file, FlockOperation::NonBlockingLockShared).is_err() {
-            return true;
-        }
-        // Our own descriptor's lock; that it is given back cannot fail in a way that matters.
-        let _ = flock(file, FlockOperation::Unlock);
-        false
+        Locked::is_held(self.reader.get_ref())
     }
 
     fn read_line(&mut self) -> Result<Option<StoredLine>, ReadError> {
