@@ -25,7 +25,12 @@ use crate::state::StateArgs;
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
     /// The address to listen on, of this machine
-    #[arg(long, value_name = "ADDRESS", env = "RINGFENCE_LISTEN", default_value = "127.0.0.1:9000")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "RINGFENCE_LISTEN",
+        default_value = "127.0.0.1:9000"
+    )]
     listen: SocketAddr,
     /// Listen on a Unix socket too; its callers may name directories of this host
     #[arg(long, value_name = "PATH", env = "RINGFENCE_UNIX")]

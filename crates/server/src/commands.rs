@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use ringfence_engine::problem::{Code, Problem, Result};
 use ringfence_engine::sandboxes::ask::problem_of;
-use ringfence_engine::wardens::call::{Call, Sender, Step};
+use ringfence_engine::wardens::call::{Call, Sender, Step, Steps};
 use ringfence_link::warden::{Control, Outcome, Reply};
 use ringfence_wire::v1;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Status;
+use tonic::{Status, Streaming};
 
 use crate::convert::span;
 use crate::output::Kept;
@@ -53,7 +53,11 @@ async fn feed(mut sender: Sender, input: Bytes) -> Sender {
 }
 
 /// Follows a command to its end.
-pub(crate) async fn collect(call: Call, input: Option<Bytes>, wanted: Wanted) -> Result<v1::ExecResult> {
+pub(crate) async fn collect(
+    call: Call,
+    input: Option<Bytes>,
+    wanted: Wanted,
+) -> Result<v1::ExecResult> {
     let Call { mut steps, sender } = call;
     let feeder = tokio::spawn(async move {
         match input {
@@ -156,30 +160,62 @@ pub(crate) fn change(change: ringfence_link::warden::Change) -> v1::FileChange {
 
 /// Passes output on as it comes; who stops reading makes the command wait, who leaves ends it.
 pub(crate) fn stream(call: Call, input: Option<Bytes>) -> Output {
-    let (send, receive) = mpsc::channel(WAITING);
-    tokio::spawn(async move {
-        tokio::select! {
-            // Nobody reads any more: dropping the call hangs up.
-            () = send.closed() => {}
-            () = pass_on(call, input, &send) => {}
-        }
-    });
-    ReceiverStream::new(receive)
-}
-
-async fn pass_on(
-    call: Call,
-    input: Option<Bytes>,
-    send: &mpsc::Sender<std::result::Result<v1::ExecOutput, Status>>,
-) {
-    let Call { mut steps, sender } = call;
+    let Call { steps, sender } = call;
     let feeder = tokio::spawn(async move {
         match input {
             Some(input) => feed(sender, input).await,
             None => sender,
         }
     });
-    let _guard = AbortOnDrop(feeder.abort_handle());
+    passing_on(steps, AbortOnDrop(feeder.abort_handle()), false)
+}
+
+/// The same with what the caller says meanwhile.
+pub(crate) fn attached(call: Call, said: Streaming<v1::ExecInput>) -> Output {
+    let Call { steps, sender } = call;
+    let listener = tokio::spawn(tell(sender, said));
+    passing_on(steps, AbortOnDrop(listener.abort_handle()), true)
+}
+
+/// Tells a command what its caller says. A caller who leaves in the middle ends the command; one
+/// who has only said all still hears what becomes of it.
+async fn tell(mut sender: Sender, mut said: Streaming<v1::ExecInput>) -> Option<Sender> {
+    use v1::exec_input::Content;
+    loop {
+        let told = match said.message().await {
+            Ok(Some(input)) => match input.content {
+                Some(Content::Stdin(bytes)) => sender.input(&bytes).await,
+                Some(Content::EndOfStdin(true)) => sender.control(Control::EndOfInput).await,
+                Some(Content::Signal(signal)) => sender.control(Control::Signal(signal)).await,
+                Some(Content::Cancel(true)) => sender.control(Control::Cancel).await,
+                _ => Ok(()),
+            },
+            Ok(None) => return Some(sender),
+            Err(_) => return None,
+        };
+        // A command that takes nothing more is about to say how it ended.
+        if told.is_err() {
+            return Some(sender);
+        }
+    }
+}
+
+type Pieces = mpsc::Sender<std::result::Result<v1::ExecOutput, Status>>;
+
+fn passing_on(steps: Steps, feeder: AbortOnDrop, tell_start: bool) -> Output {
+    let (send, receive) = mpsc::channel(WAITING);
+    tokio::spawn(async move {
+        let _feeder = feeder;
+        tokio::select! {
+            // Nobody reads any more: dropping the call hangs up.
+            () = send.closed() => {}
+            () = pass_on(steps, &send, tell_start) => {}
+        }
+    });
+    ReceiverStream::new(receive)
+}
+
+async fn pass_on(mut steps: Steps, send: &Pieces, tell_start: bool) {
     let (mut stdout, mut stderr) = (Kept::new(0), Kept::new(0));
     loop {
         let message = match steps.next().await {
@@ -192,17 +228,11 @@ async fn pass_on(
                 piece(v1::exec_output::OutputType::Stderr, bytes)
             }
             Ok(Step::Reply(Reply::Done(outcome))) => {
-                let last = v1::ExecOutput {
-                    result: Some(v1::ExecResult {
-                        exit_code: outcome.exit_code,
-                        duration: Some(span(outcome.duration_micros)),
-                        bill: Some(bill(*outcome, &stdout, &stderr)),
-                        ..Default::default()
-                    }),
-                    ..Default::default()
-                };
-                let _ = send.send(Ok(last)).await;
+                let _ = send.send(Ok(last_piece(*outcome, &stdout, &stderr))).await;
                 return;
+            }
+            Ok(Step::Reply(Reply::Started { command })) if tell_start => {
+                v1::ExecOutput { started: command, ..Default::default() }
             }
             Ok(Step::Reply(_)) => continue,
             Err(error) => {
@@ -216,6 +246,16 @@ async fn pass_on(
     }
 }
 
+fn last_piece(outcome: Outcome, stdout: &Kept, stderr: &Kept) -> v1::ExecOutput {
+    let result = v1::ExecResult {
+        exit_code: outcome.exit_code,
+        duration: Some(span(outcome.duration_micros)),
+        bill: Some(bill(outcome, stdout, stderr)),
+        ..Default::default()
+    };
+    v1::ExecOutput { result: Some(result), ..Default::default() }
+}
+
 fn piece(kind: v1::exec_output::OutputType, bytes: Vec<u8>) -> v1::ExecOutput {
-    v1::ExecOutput { r#type: kind.into(), data: bytes.into(), result: None }
+    v1::ExecOutput { r#type: kind.into(), data: bytes.into(), ..Default::default() }
 }

@@ -39,8 +39,9 @@ pub(crate) fn span(micros: u64) -> pbjson_types::Duration {
 pub(crate) fn rules(name: &str, given: &[v1::PermissionRule]) -> Result<Vec<Rule>> {
     let mut rules = match name {
         "" => Vec::new(),
-        name => preset(name)
-            .ok_or_else(|| Problem::invalid(format!("there is no preset {name:?}")))?,
+        name => {
+            preset(name).ok_or_else(|| Problem::invalid(format!("there is no preset {name:?}")))?
+        }
     };
     for rule in given {
         rules.push(self::rule(rule)?);

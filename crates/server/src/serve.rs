@@ -78,7 +78,9 @@ pub async fn serve(
         let (services, stop) = (services.clone(), stop.clone());
         tasks.push(tokio::spawn(async move {
             let router = router(services, from_loopback);
-            router.serve_with_incoming_shutdown(incoming, async move { stop.notified().await }).await
+            router
+                .serve_with_incoming_shutdown(incoming, async move { stop.notified().await })
+                .await
         }));
     }
     if let Some(path) = &options.unix {
@@ -87,7 +89,9 @@ pub async fn serve(
         let (services, stop) = (services.clone(), stop.clone());
         tasks.push(tokio::spawn(async move {
             let router = router(services, from_socket);
-            router.serve_with_incoming_shutdown(incoming, async move { stop.notified().await }).await
+            router
+                .serve_with_incoming_shutdown(incoming, async move { stop.notified().await })
+                .await
         }));
     }
     ready();

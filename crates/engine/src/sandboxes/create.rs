@@ -117,7 +117,9 @@ fn check_runtime(wanted: &CreateSandbox) -> Result<()> {
             Err(Problem::new(Code::Unsupported, "this server has no runtime docker")
                 .with("runtime", "docker"))
         }
-        (_, false) => Err(Problem::invalid("the runtime bwrap takes no image: leave `image` empty")),
+        (_, false) => {
+            Err(Problem::invalid("the runtime bwrap takes no image: leave `image` empty"))
+        }
         (_, true) => Ok(()),
     }
 }

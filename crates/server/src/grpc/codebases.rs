@@ -236,9 +236,8 @@ impl CodebaseService for Services {
         let offset = offset.map_err(|_| status_of(Problem::invalid("offset is negative")))?;
         let length = u64::try_from(asked.length).ok().filter(|length| *length > 0);
         let codebases = self.codebases.clone();
-        let open = move || {
-            codebases.open_file(&caller.account, &asked.codebase_id, &asked.file_path)
-        };
+        let open =
+            move || codebases.open_file(&caller.account, &asked.codebase_id, &asked.file_path);
         let file = blocking(open).await;
         answer(file.map(|file| send_file(file, offset, length)))
     }
@@ -253,9 +252,11 @@ impl CodebaseService for Services {
             codebases.list_files(&caller.account, &asked.codebase_id, &asked.path, asked.recursive)
         };
         let found = blocking(list).await;
-        answer(found.map(|found| v1::ListFilesResponse {
-            files: found.into_iter().map(file).collect(),
-        }))
+        answer(
+            found.map(|found| v1::ListFilesResponse {
+                files: found.into_iter().map(file).collect(),
+            }),
+        )
     }
 
     async fn negotiate_upload(
@@ -277,9 +278,8 @@ impl CodebaseService for Services {
     ) -> Answer<v1::Codebase> {
         let caller = caller(&request).map_err(status_of)?;
         let (codebases, asked) = (self.codebases.clone(), request.into_inner());
-        let commit = move || {
-            codebases.commit(&caller.account, &asked.codebase_id, &manifest(asked.entries))
-        };
+        let commit =
+            move || codebases.commit(&caller.account, &asked.codebase_id, &manifest(asked.entries));
         answer(blocking(commit).await.map(shown))
     }
 }

@@ -10,11 +10,11 @@ use ringfence_link::warden::{Command, Exec, Request as Ask};
 use ringfence_wire::v1;
 use ringfence_wire::v1::sandbox_service_server::SandboxService;
 use tokio_stream::{Stream, StreamExt};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::{Services, sessions};
 use crate::caller::caller;
-use crate::commands::{Output, Wanted, collect, stream};
+use crate::commands::{Output, Wanted, attached, collect, stream};
 use crate::convert;
 use crate::status::status_of;
 
@@ -41,7 +41,10 @@ impl Services {
         convert::sandbox(record, info.as_deref())
     }
 
-    async fn create_sandbox(&self, request: Request<v1::CreateSandboxRequest>) -> Result<v1::Sandbox> {
+    async fn create_sandbox(
+        &self,
+        request: Request<v1::CreateSandboxRequest>,
+    ) -> Result<v1::Sandbox> {
         let caller = caller(&request)?;
         let asked = request.into_inner();
         required("codebase_id", &asked.codebase_id)?;
@@ -67,7 +70,10 @@ impl Services {
         }
     }
 
-    fn list_sandboxes(&self, request: Request<v1::ListSandboxesRequest>) -> Result<v1::ListSandboxesResponse> {
+    fn list_sandboxes(
+        &self,
+        request: Request<v1::ListSandboxesRequest>,
+    ) -> Result<v1::ListSandboxesResponse> {
         let caller = caller(&request)?;
         let asked = request.into_inner();
         let some = |text: String| Some(text).filter(|text| !text.is_empty());
@@ -107,6 +113,27 @@ impl Services {
         let call = self.sandboxes.call(&caller.account, &id, Ask::Exec(exec)).await?;
         Ok(stream(call, input))
     }
+
+    /// The first message says what to run; the rest is for the command.
+    async fn exec_attached(&self, request: Request<Streaming<v1::ExecInput>>) -> Result<Output> {
+        use v1::exec_input::Content;
+        let caller = caller(&request)?;
+        let mut said = request.into_inner();
+        let first = said.message().await.ok().flatten().and_then(|input| input.content);
+        let (id, ask) = match first {
+            Some(Content::Command(asked)) => {
+                let (id, mut exec, _) = command(asked)?;
+                exec.stdin = true;
+                (id, Ask::Exec(exec))
+            }
+            Some(Content::SessionCommand(asked)) => {
+                let (id, ask, _) = sessions::command(self, &caller, asked).await?;
+                (id, sessions::with_input(ask))
+            }
+            _ => return Err(Problem::invalid("the first message must be the command")),
+        };
+        Ok(attached(self.sandboxes.call(&caller.account, &id, ask).await?, said))
+    }
 }
 
 /// The sandbox, the command and its input.
@@ -137,11 +164,15 @@ fn command(asked: v1::ExecRequest) -> Result<(String, Exec, Option<Bytes>)> {
 #[tonic::async_trait]
 impl SandboxService for Services {
     type ExecStreamStream = Pieces<v1::ExecOutput>;
+    type ExecAttachedStream = Pieces<v1::ExecOutput>;
     type SessionExecStreamStream = Pieces<v1::ExecOutput>;
     type SessionLogStream = Pieces<v1::LogChunk>;
     type LeaseSandboxStream = Pieces<v1::LeaseState>;
 
-    async fn create_sandbox(&self, request: Request<v1::CreateSandboxRequest>) -> Answer<v1::Sandbox> {
+    async fn create_sandbox(
+        &self,
+        request: Request<v1::CreateSandboxRequest>,
+    ) -> Answer<v1::Sandbox> {
         answer(Services::create_sandbox(self, request).await)
     }
 
@@ -160,7 +191,10 @@ impl SandboxService for Services {
         answer(Services::list_sandboxes(self, request))
     }
 
-    async fn start_sandbox(&self, request: Request<v1::StartSandboxRequest>) -> Answer<v1::Sandbox> {
+    async fn start_sandbox(
+        &self,
+        request: Request<v1::StartSandboxRequest>,
+    ) -> Answer<v1::Sandbox> {
         let caller = caller(&request).map_err(status_of)?;
         let id = required("sandbox_id", &request.get_ref().sandbox_id).map_err(status_of)?;
         let record = self.sandboxes.start(&caller.account, id).await;
@@ -174,7 +208,10 @@ impl SandboxService for Services {
         answer(record.map(|record| self.shown(record)))
     }
 
-    async fn destroy_sandbox(&self, request: Request<v1::DestroySandboxRequest>) -> Answer<v1::Empty> {
+    async fn destroy_sandbox(
+        &self,
+        request: Request<v1::DestroySandboxRequest>,
+    ) -> Answer<v1::Empty> {
         let caller = caller(&request).map_err(status_of)?;
         let id = required("sandbox_id", &request.get_ref().sandbox_id).map_err(status_of)?;
         answer(self.sandboxes.destroy(&caller.account, id).await.map(|()| v1::Empty {}))
@@ -184,12 +221,26 @@ impl SandboxService for Services {
         answer(Services::exec(self, request).await)
     }
 
-    async fn exec_stream(&self, request: Request<v1::ExecRequest>) -> Answer<Self::ExecStreamStream> {
+    async fn exec_stream(
+        &self,
+        request: Request<v1::ExecRequest>,
+    ) -> Answer<Self::ExecStreamStream> {
         let output = Services::exec_stream(self, request).await;
         answer(output.map(|output| Box::pin(output) as Self::ExecStreamStream))
     }
 
-    async fn create_session(&self, request: Request<v1::CreateSessionRequest>) -> Answer<v1::Session> {
+    async fn exec_attached(
+        &self,
+        request: Request<Streaming<v1::ExecInput>>,
+    ) -> Answer<Self::ExecAttachedStream> {
+        let output = Services::exec_attached(self, request).await;
+        answer(output.map(|output| Box::pin(output) as Self::ExecAttachedStream))
+    }
+
+    async fn create_session(
+        &self,
+        request: Request<v1::CreateSessionRequest>,
+    ) -> Answer<v1::Session> {
         answer(sessions::create(self, request).await)
     }
 
@@ -204,11 +255,17 @@ impl SandboxService for Services {
         answer(sessions::list(self, request).await)
     }
 
-    async fn destroy_session(&self, request: Request<v1::DestroySessionRequest>) -> Answer<v1::Empty> {
+    async fn destroy_session(
+        &self,
+        request: Request<v1::DestroySessionRequest>,
+    ) -> Answer<v1::Empty> {
         answer(sessions::destroy(self, request).await)
     }
 
-    async fn session_exec(&self, request: Request<v1::SessionExecRequest>) -> Answer<v1::ExecResult> {
+    async fn session_exec(
+        &self,
+        request: Request<v1::SessionExecRequest>,
+    ) -> Answer<v1::ExecResult> {
         answer(sessions::exec(self, request).await)
     }
 
@@ -244,7 +301,10 @@ impl SandboxService for Services {
         Ok(Response::new(Box::pin(states)))
     }
 
-    async fn renew_lease(&self, request: Request<v1::LeaseSandboxRequest>) -> Answer<v1::LeaseState> {
+    async fn renew_lease(
+        &self,
+        request: Request<v1::LeaseSandboxRequest>,
+    ) -> Answer<v1::LeaseState> {
         let caller = caller(&request).map_err(status_of)?;
         let until = self.sandboxes.renew_lease(&caller.account, &request.get_ref().sandbox_id);
         answer(until.map(|until| v1::LeaseState { safe_until: Some(convert::time(until)) }))

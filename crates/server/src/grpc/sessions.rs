@@ -119,7 +119,7 @@ pub(super) async fn exec_stream(
 }
 
 /// The sandbox, the question and the input of the command.
-async fn command(
+pub(super) async fn command(
     services: &Services,
     caller: &Caller,
     asked: v1::SessionExecRequest,
@@ -143,6 +143,16 @@ async fn command(
         restart: asked.restart,
     };
     Ok((id, Ask::SessionExec { which: asked.session_id, exec }, input))
+}
+
+/// The same, with input that comes later.
+pub(super) fn with_input(ask: Ask) -> Ask {
+    match ask {
+        Ask::SessionExec { which, exec } => {
+            Ask::SessionExec { which, exec: SessionExec { stdin: true, ..exec } }
+        }
+        other => other,
+    }
 }
 
 pub(super) async fn log(
