@@ -8,68 +8,135 @@ use std::time::Duration;
 use clap::Args;
 use ringfence_runtime::users::HOST_LOCKS;
 use ringfence_server::serve::{Options, ServeError, serve};
-use ringfence_server::{Settings, Stored};
+use ringfence_server::{Settings, Stored, TlsFiles};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
+use crate::logging;
+use crate::serve_options::{Listen, ServeOptions};
 use crate::state::StateArgs;
 
-/// Serve codebases and sandboxes over gRPC
+/// Serve codebases and sandboxes over gRPC, REST and WebSocket, on one port
 ///
 /// Sandboxes outlive the server: they run on when it ends, and the next one takes them over.
+/// Callers on this machine need no token unless --require-token is given; listening where other
+/// machines can come needs TLS and a token. Every option can be set in a TOML file too
+/// (`listen = "127.0.0.1:9000"`) and in the environment (RINGFENCE_LISTEN); what is nearer to the
+/// command line wins.
 ///
 /// Examples:
 ///   ringfence serve
-///   ringfence serve --listen 127.0.0.1:9000 --unix /run/ringfence.sock
+///   ringfence serve --listen off --unix /run/ringfence.sock
+///   ringfence serve --config /etc/ringfence.toml
+///   ringfence serve --listen 0.0.0.0:9000 --tls-cert cert.pem --tls-key key.pem
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
-    /// The address to listen on, of this machine
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        env = "RINGFENCE_LISTEN",
-        default_value = "127.0.0.1:9000"
-    )]
-    listen: SocketAddr,
-    /// Listen on a Unix socket too; its callers may name directories of this host
-    #[arg(long, value_name = "PATH", env = "RINGFENCE_UNIX")]
-    unix: Option<PathBuf>,
-    /// How many sandboxes an account may have
-    #[arg(long, value_name = "N", env = "RINGFENCE_MAX_SANDBOXES", default_value_t = 1000)]
-    max_sandboxes: usize,
+    /// Read options from this TOML file; a key it does not know is an error
+    #[arg(long, value_name = "FILE", env = "RINGFENCE_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    options: ServeOptions,
     #[command(flatten)]
     state: StateArgs,
 }
 
+const USUAL_ADDRESS: &str = "127.0.0.1:9000";
+const USUAL_SANDBOXES: usize = 1000;
+const USUAL_LEASE: Duration = Duration::from_secs(60);
+
+/// Where the server of a state directory keeps its things.
+pub(crate) const PLACE: &str = "server";
+/// Its socket, if no other is named.
+pub(crate) const SOCKET: &str = "api.sock";
+/// The kernel has no room for longer ones.
+const LONGEST_SOCKET: usize = 107;
+
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let asked = args.options.clone().over_file(args.config.as_deref())?;
+    logging::start(asked.log_level.as_deref(), asked.log_format.unwrap_or_default())?;
     ringfence_sys::memory::raise_open_file_limit();
-    let options = Options {
-        listen: Some(args.listen),
-        unix: args.unix.clone(),
-        sandboxes: Settings {
-            // Apart from what `ringfence run` keeps for itself.
-            state: args.state.dir()?.join("server"),
-            program: std::env::current_exe().map_err(Failure::broken)?,
-            users: HOST_LOCKS.into(),
-            most_per_account: args.max_sandboxes,
-            lease: Duration::from_secs(60),
-        },
-        stored: Stored::default(),
-    };
+    let options = options(&asked, args)?;
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::broken)?;
-    let listen = args.listen;
     let served = runtime.block_on(async move {
-        let ready = move || println!("ready {listen}");
-        serve(options, ready, asked_to_stop()).await
+        let place = options.unix.clone();
+        serve(options, move |address| say_ready(address, place), asked_to_stop()).await
     });
     match served {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error @ (ServeError::Transport(_) | ServeError::Engine(_))) => {
-            Err(Failure::broken(error))
-        }
-        Err(error) => Err(Failure::bad_input(error.to_string())),
+        Err(ServeError::Engine(problem)) => Err(Failure::broken(problem)),
+        Err(error) => Err(Failure::bad_input(sentence(&error))),
     }
+}
+
+fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
+    let state = match &asked.state {
+        Some(dir) if !args.state.is_given() => dir.clone(),
+        _ => args.state.dir()?,
+    };
+    // Apart from what `ringfence run` keeps for itself.
+    let place = state.join(PLACE);
+    let listen = match &asked.listen {
+        None => Some(USUAL_ADDRESS.parse().map_err(Failure::broken)?),
+        Some(Listen::Off) => None,
+        Some(Listen::At(address)) => Some(*address),
+    };
+    let own_socket = place.join(SOCKET);
+    let unix = asked
+        .unix
+        .clone()
+        .or_else(|| (own_socket.as_os_str().len() <= LONGEST_SOCKET).then_some(own_socket));
+    let usual = Stored::default();
+    Ok(Options {
+        listen,
+        unix,
+        tls: tls(asked)?,
+        require_token: asked.require_token,
+        stop_sandboxes: asked.stop_sandboxes,
+        sandboxes: Settings {
+            state: place,
+            program: std::env::current_exe().map_err(Failure::broken)?,
+            users: HOST_LOCKS.into(),
+            most_per_account: asked.max_sandboxes.unwrap_or(USUAL_SANDBOXES),
+            lease: USUAL_LEASE,
+        },
+        stored: Stored {
+            max_file_size: asked.max_file_size.unwrap_or(usual.max_file_size),
+            max_codebase_size: asked.max_codebase_size.unwrap_or(usual.max_codebase_size),
+            ..usual
+        },
+    })
+}
+
+fn tls(asked: &ServeOptions) -> Result<Option<TlsFiles>, Failure> {
+    match (asked.tls_cert.clone(), asked.tls_key.clone()) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
+        _ => Err(Failure::bad_input("TLS needs both a certificate and its key")
+            .hint("give --tls-cert FILE and --tls-key FILE")),
+    }
+}
+
+fn say_ready(address: Option<SocketAddr>, socket: Option<PathBuf>) {
+    match (address, socket) {
+        (Some(address), _) => println!("ready {address}"),
+        (None, Some(path)) => println!("ready {}", path.display()),
+        (None, None) => {}
+    }
+}
+
+/// An error and what caused it, in one sentence.
+fn sentence(error: &ServeError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let further = error.to_string();
+        if !text.ends_with(&further) {
+            text = format!("{text}: {further}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// Ctrl-C, or the way services are stopped.

@@ -34,6 +34,10 @@ impl StateArgs {
         })
     }
 
+    pub(crate) fn is_given(&self) -> bool {
+        self.state.is_some()
+    }
+
     /// The directory of the sandbox with exactly this id.
     pub(crate) fn sandbox_dir(&self, id: &str) -> Result<PathBuf, Failure> {
         if id.is_empty() || id.starts_with('.') || id.contains(['/', '\0']) {

@@ -2,19 +2,29 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`caller`] | who asks: credentials, peers of the Unix socket |
+//! | [`serve`] | a server from its start to its end |
+//! | [`listen`], [`tls`] | connections, on one port for everything |
+//! | [`letting_in`], [`caller`] | who asks: tokens, peers of the Unix socket |
 //! | [`status`] | problems as answers |
 //! | [`convert`] | between the wire and the engine |
 //! | [`commands`], [`output`] | commands as results and as streams, within bounds |
 //! | [`grpc`] | the services |
+//! | [`rest`] | the same as routes with JSON |
+//! | [`metrics`] | health, readiness, and what was done |
 
 mod caller;
 mod commands;
 mod convert;
 mod grpc;
+mod letting_in;
+mod listen;
+mod metrics;
 mod output;
+mod rest;
 pub mod serve;
 mod status;
+mod tls;
 
 pub use ringfence_engine::codebases::Limits as Stored;
 pub use ringfence_engine::sandboxes::Settings;
+pub use tls::TlsFiles;

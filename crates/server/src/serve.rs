@@ -1,29 +1,34 @@
-//! Listening, and letting in.
+//! A server from its start to its end.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use ringfence_engine::Caller;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
 use ringfence_engine::codebases::{Codebases, Limits};
 use ringfence_engine::problem::Problem;
 use ringfence_engine::sandboxes::{Sandboxes, Settings};
-use ringfence_engine::store::{LOCAL, OpenError, Store};
-use ringfence_wire::v1::codebase_service_server::CodebaseServiceServer;
-use ringfence_wire::v1::sandbox_service_server::SandboxServiceServer;
-use tokio::net::{TcpListener, UnixListener};
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
-use tonic::transport::Server;
-use tonic::transport::server::UdsConnectInfo;
-use tonic::{Request, Status};
+use ringfence_engine::store::{OpenError, Store};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
-use crate::grpc::Services;
+use crate::grpc::{self, Services};
+use crate::letting_in::{Door, let_in};
+use crate::listen::{self, Listener, bind_unix};
+use crate::metrics::{self, Metrics};
+use crate::rest;
+use crate::tls::{TlsError, TlsFiles, acceptor};
 
 /// What a server is told.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub listen: Option<SocketAddr>,
     pub unix: Option<PathBuf>,
+    pub tls: Option<TlsFiles>,
+    /// Also of callers on this host who come over TCP.
+    pub require_token: bool,
+    /// End all sandboxes when the server ends; otherwise they run on.
+    pub stop_sandboxes: bool,
     pub sandboxes: Settings,
     pub stored: Limits,
 }
@@ -38,67 +43,44 @@ pub enum ServeError {
     Listen { place: String, source: std::io::Error },
     #[error("there is nothing to listen on: name an address or a socket")]
     Nowhere,
-    #[error("{0} is not an address of this machine alone: listening there needs TLS and tokens")]
-    Open4All(SocketAddr),
-    #[error("cannot serve: {0}")]
-    Transport(#[from] tonic::transport::Error),
+    #[error(
+        "{0} can be reached from other machines: listening there needs TLS (--tls-cert, --tls-key) \
+         and a token (`ringfence token create`)"
+    )]
+    Unprotected(SocketAddr),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
-/// A message with a command or a piece of a file; anything larger is refused.
-const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
-
-/// Serves until `stop`. Sandboxes run on.
+/// Serves until `stop`. `ready` hears where, once callers can come.
 pub async fn serve(
     options: Options,
-    ready: impl FnOnce(),
+    ready: impl FnOnce(Option<SocketAddr>),
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServeError> {
-    if options.listen.is_none() && options.unix.is_none() {
-        return Err(ServeError::Nowhere);
-    }
-    if let Some(address) = options.listen.filter(|address| !address.ip().is_loopback()) {
-        return Err(ServeError::Open4All(address));
-    }
+    let tls = options.tls.as_ref().map(acceptor).transpose()?;
     let store = Store::open(&options.sandboxes.state)?;
-    let codebases = Codebases::new(store.clone(), options.stored)?;
-    for sentence in codebases.reconcile()? {
-        tracing::info!("{sentence}");
-    }
-    let sandboxes = Sandboxes::new(options.sandboxes, store, codebases.clone());
-    for sentence in sandboxes.reconcile().await? {
-        tracing::info!("{sentence}");
-    }
-    tokio::spawn(sandboxes.clone().expire());
-    let services = Services { sandboxes, codebases };
-    let stop = Arc::new(tokio::sync::Notify::new()).tap_spawn(stop);
-    let mut tasks = Vec::new();
-    if let Some(address) = options.listen {
-        let listener = TcpListener::bind(address).await.map_err(at(address.to_string()))?;
-        let incoming = TcpListenerStream::new(listener);
-        let (services, stop) = (services.clone(), stop.clone());
-        tasks.push(tokio::spawn(async move {
-            let router = router(services, from_loopback);
-            router
-                .serve_with_incoming_shutdown(incoming, async move { stop.notified().await })
-                .await
-        }));
-    }
-    if let Some(path) = &options.unix {
-        let listener = bind(path).map_err(at("the socket".into()))?;
-        let incoming = UnixListenerStream::new(listener);
-        let (services, stop) = (services.clone(), stop.clone());
-        tasks.push(tokio::spawn(async move {
-            let router = router(services, from_socket);
-            router
-                .serve_with_incoming_shutdown(incoming, async move { stop.notified().await })
-                .await
-        }));
-    }
-    ready();
-    for task in tasks {
-        if let Ok(served) = task.await {
-            served?;
-        }
+    check_protection(&options, &store)?;
+    // Before anything is taken over: a port that is taken must change nothing.
+    let (listeners, address) = listeners(&options, tls).await?;
+    let services = open(&options, &store).await?;
+    let sandboxes = services.sandboxes.clone();
+    let background = [
+        tokio::spawn(sandboxes.clone().expire()),
+        tokio::spawn(forget_old_requests(store.clone())),
+    ];
+    let door = Door { store, require_token: options.require_token || is_far(&options).is_some() };
+    let app = app(services, door);
+    let (tell, told) = watch::channel(false);
+    tokio::spawn(async move {
+        stop.await;
+        let _ = tell.send(true);
+    });
+    ready(address);
+    listen::run(listeners, app, told).await;
+    background.iter().for_each(tokio::task::JoinHandle::abort);
+    if options.stop_sandboxes {
+        sandboxes.stop_all().await;
     }
     if let Some(path) = &options.unix {
         let _ = std::fs::remove_file(path);
@@ -106,63 +88,70 @@ pub async fn serve(
     Ok(())
 }
 
-/// Several wait for one end.
-trait Tap {
-    fn tap_spawn(self, stop: impl Future<Output = ()> + Send + 'static) -> Self;
+/// The address from which other machines could come.
+fn is_far(options: &Options) -> Option<SocketAddr> {
+    options.listen.filter(|address| !address.ip().to_canonical().is_loopback())
 }
 
-impl Tap for Arc<tokio::sync::Notify> {
-    fn tap_spawn(self, stop: impl Future<Output = ()> + Send + 'static) -> Self {
-        let told = self.clone();
-        tokio::spawn(async move {
-            stop.await;
-            told.notify_waiters();
-        });
-        self
+fn check_protection(options: &Options, store: &Store) -> Result<(), ServeError> {
+    if options.listen.is_none() && options.unix.is_none() {
+        return Err(ServeError::Nowhere);
+    }
+    let Some(address) = is_far(options) else { return Ok(()) };
+    let someone = store.tokens(None)?.iter().any(|token| token.revoked_ms.is_none());
+    match options.tls.is_some() && someone {
+        true => Ok(()),
+        false => Err(ServeError::Unprotected(address)),
     }
 }
 
-fn at(place: String) -> impl FnOnce(std::io::Error) -> ServeError {
-    move |source| ServeError::Listen { place, source }
-}
-
-/// A socket that nobody answers on was left by a crash.
-fn bind(path: &Path) -> std::io::Result<UnixListener> {
-    if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
-        std::fs::remove_file(path)?;
+async fn listeners(
+    options: &Options,
+    tls: Option<tokio_rustls::TlsAcceptor>,
+) -> Result<(Vec<Listener>, Option<SocketAddr>), ServeError> {
+    let at = |place: String| move |source| ServeError::Listen { place, source };
+    let (mut listeners, mut bound) = (Vec::new(), None);
+    if let Some(address) = options.listen {
+        let listener = TcpListener::bind(address).await.map_err(at(address.to_string()))?;
+        bound = listener.local_addr().ok();
+        listeners.push(Listener::Tcp(listener, tls));
     }
-    UnixListener::bind(path)
+    if let Some(path) = &options.unix {
+        let listener = bind_unix(path).map_err(at(path.display().to_string()))?;
+        listeners.push(Listener::Unix(listener));
+    }
+    Ok((listeners, bound))
 }
 
-type LetIn = fn(Request<()>) -> Result<Request<()>, Status>;
-
-fn router(services: Services, let_in: LetIn) -> tonic::transport::server::Router {
-    let sandboxes = SandboxServiceServer::new(services.clone())
-        .max_decoding_message_size(LARGEST_MESSAGE)
-        .max_encoding_message_size(usize::MAX);
-    let codebases = CodebaseServiceServer::new(services)
-        .max_decoding_message_size(LARGEST_MESSAGE)
-        .max_encoding_message_size(usize::MAX);
-    Server::builder()
-        .add_service(tonic::service::interceptor::InterceptedService::new(sandboxes, let_in))
-        .add_service(tonic::service::interceptor::InterceptedService::new(codebases, let_in))
+/// Makes records and reality agree, and says what it took.
+async fn open(options: &Options, store: &Store) -> Result<Services, ServeError> {
+    let codebases = Codebases::new(store.clone(), options.stored)?;
+    for sentence in codebases.reconcile()? {
+        tracing::info!("{sentence}");
+    }
+    let sandboxes = Sandboxes::new(options.sandboxes.clone(), store.clone(), codebases.clone());
+    for sentence in sandboxes.reconcile().await? {
+        tracing::info!("{sentence}");
+    }
+    Ok(Services { sandboxes, codebases })
 }
 
-/// Whoever is on this machine is the account of this machine, and may not name its directories.
-fn from_loopback(mut request: Request<()>) -> Result<Request<()>, Status> {
-    request.extensions_mut().insert(Caller { account: LOCAL.into(), local: false });
-    Ok(request)
+/// Everything there is to ask, behind one door.
+fn app(services: Services, door: Door) -> Router {
+    let counted = Metrics::default();
+    grpc::routes(services.clone())
+        .merge(metrics::router(services.clone(), counted.clone()))
+        .merge(rest::router(services))
+        .layer(from_fn_with_state(door, let_in))
+        .layer(from_fn_with_state(counted, metrics::count))
 }
 
-/// The kernel says who is at the other end.
-fn from_socket(mut request: Request<()>) -> Result<Request<()>, Status> {
-    let peer = request.extensions().get::<UdsConnectInfo>().and_then(|info| info.peer_cred);
-    let own = peer.is_some_and(|peer| peer.uid() == rustix::process::geteuid().as_raw());
-    match own {
-        true => {
-            request.extensions_mut().insert(Caller { account: LOCAL.into(), local: true });
-            Ok(request)
+/// Answers are kept for callers who ask again, for a day.
+async fn forget_old_requests(store: Store) {
+    loop {
+        if let Err(problem) = store.sweep_requests() {
+            tracing::warn!(%problem, "old requests are left");
         }
-        false => Err(Status::unauthenticated("this socket is for the server's own user")),
+        tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
     }
 }

@@ -2,6 +2,11 @@
 
 use std::collections::HashMap;
 
+use axum::Json;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use ringfence_engine::problem::{Code as Problems, Problem};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -20,7 +25,8 @@ pub(crate) fn codes_of(code: Problems) -> (Code, u16) {
         | Problems::ProcessNotFound
         | Problems::TerminalNotFound
         | Problems::SnapshotNotFound
-        | Problems::FileNotFound => (Code::NotFound, 404),
+        | Problems::FileNotFound
+        | Problems::RouteNotFound => (Code::NotFound, 404),
         Problems::PermissionDenied => (Code::PermissionDenied, 403),
         Problems::SessionClosed => (Code::FailedPrecondition, 410),
         Problems::SandboxNotRunning
@@ -44,6 +50,52 @@ pub(crate) fn status_of(problem: Problem) -> Status {
     let details: HashMap<String, String> = problem.details.into_iter().collect();
     let info = ErrorDetails::with_error_info(problem.code.name(), DOMAIN, details);
     Status::with_error_details(codes_of(problem.code).0, problem.message, info)
+}
+
+/// An answer to a request that does not get as far as a service, in the language it was asked in.
+pub(crate) fn refuse(request: &Request, problem: Problem) -> Response {
+    match is_grpc(request) {
+        true => status_of(problem).into_http(),
+        false => rest_refusal(&status_of(problem)),
+    }
+}
+
+pub(crate) fn is_grpc(request: &Request) -> bool {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/grpc"))
+}
+
+/// What REST says instead of a status: `{code, message, details}`.
+pub(crate) fn rest_refusal(status: &Status) -> Response {
+    let (http, body) = rest_error(status);
+    (http, Json(body)).into_response()
+}
+
+pub(crate) fn rest_error(status: &Status) -> (StatusCode, serde_json::Value) {
+    let info = status.get_details_error_info();
+    let (name, details) = match info {
+        Some(info) => (info.reason, info.metadata),
+        // Not one of ours: a message that could not be taken apart, say.
+        None => (plain_name(status.code()).to_owned(), HashMap::new()),
+    };
+    let known = Problems::ALL.into_iter().find(|code| code.name() == name);
+    let http = known.map_or(500, |code| codes_of(code).1);
+    let body = serde_json::json!({
+        "code": name,
+        "message": status.message(),
+        "details": details,
+    });
+    (StatusCode::from_u16(http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
+}
+
+fn plain_name(code: Code) -> &'static str {
+    match code {
+        Code::InvalidArgument | Code::OutOfRange => "INVALID_ARGUMENT",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+        Code::ResourceExhausted => "RESOURCE_LIMIT_EXCEEDED",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        _ => "INTERNAL",
+    }
 }
 
 #[cfg(test)]

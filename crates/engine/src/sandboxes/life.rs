@@ -92,6 +92,22 @@ impl Sandboxes {
         removed.await.map_err(|e| Problem::internal("remove the sandbox", e))?
     }
 
+    /// Stops all that run, of all accounts, at once.
+    pub async fn stop_all(&self) {
+        let records = self.inner.store.all_sandboxes().unwrap_or_default();
+        let running = records.into_iter().filter(|record| record.status == Status::Running);
+        let mut stops = tokio::task::JoinSet::new();
+        for record in running {
+            let sandboxes = self.clone();
+            stops.spawn(async move {
+                if let Err(problem) = sandboxes.stop(&record.account, &record.id).await {
+                    tracing::warn!(sandbox = record.id, %problem, "cannot be stopped");
+                }
+            });
+        }
+        stops.join_all().await;
+    }
+
     fn live_of(&self, account: &str, id: &str) -> Result<Arc<Live>> {
         self.get(account, id)?;
         Ok(self.live(id))

@@ -98,6 +98,13 @@ impl Sandboxes {
         self.inner.store.sandboxes(account, filter, page)
     }
 
+    /// How many there are, of all accounts.
+    pub fn count_by_status(&self) -> Result<Vec<(&'static str, usize)>> {
+        let records = self.inner.store.all_sandboxes()?;
+        let count = |status| records.iter().filter(|record| record.status == status).count();
+        Ok(Status::ALL.into_iter().map(|status| (status.name(), count(status))).collect())
+    }
+
     /// What is in force, of one that runs.
     pub fn info(&self, id: &str) -> Option<Arc<Info>> {
         let live = self.inner.live.lock().get(id).cloned()?;

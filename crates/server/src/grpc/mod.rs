@@ -6,6 +6,42 @@ mod sessions;
 
 use ringfence_engine::codebases::Codebases;
 use ringfence_engine::sandboxes::Sandboxes;
+use ringfence_wire::v1::codebase_service_server::CodebaseServiceServer;
+use ringfence_wire::v1::sandbox_service_server::SandboxServiceServer;
+use tonic::service::Routes;
+
+/// A message with a command or a piece of a file; anything larger is refused.
+const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
+
+/// All services, as routes of the port they share with REST.
+pub(crate) fn routes(services: Services) -> axum::Router {
+    macro_rules! served {
+        ($server:ident) => {
+            $server::new(services.clone())
+                .max_decoding_message_size(LARGEST_MESSAGE)
+                .max_encoding_message_size(usize::MAX)
+        };
+    }
+    // From a router of ours: it has no answer of its own for what is not there.
+    Routes::from(axum::Router::new())
+        .add_service(served!(CodebaseServiceServer))
+        .add_service(served!(SandboxServiceServer))
+        .into_axum_router()
+}
+
+/// Whether a path is one of a method, so that names callers make up are not taken for one.
+pub(crate) fn is_method(path: &str) -> bool {
+    static METHODS: std::sync::LazyLock<std::collections::HashSet<String>> =
+        std::sync::LazyLock::new(|| {
+            let pool = prost_reflect::DescriptorPool::decode(ringfence_wire::DESCRIPTORS);
+            let services = pool.iter().flat_map(|pool| pool.services());
+            let methods = services.flat_map(|service| service.methods().collect::<Vec<_>>());
+            methods
+                .map(|method| format!("/{}/{}", method.parent_service().full_name(), method.name()))
+                .collect()
+        });
+    METHODS.contains(path)
+}
 
 /// What every service needs. Clones are the same.
 #[derive(Debug, Clone)]

@@ -1,0 +1,65 @@
+//! Every route and the call it makes.
+
+use ringfence_wire::v1::codebase_service_server::CodebaseService;
+use ringfence_wire::v1::sandbox_service_server::SandboxService;
+
+use super::Table;
+use super::Verb::{Delete, Get, Post};
+use crate::grpc::Services;
+
+macro_rules! call {
+    ($service:ident :: $method:ident) => {
+        async |services: Services, request| $service::$method(&services, request).await
+    };
+}
+
+pub(super) fn table() -> Table {
+    let mut table = Table::new();
+    codebases(&mut table);
+    sandboxes(&mut table);
+    sessions(&mut table);
+    table
+}
+
+#[rustfmt::skip]
+fn codebases(table: &mut Table) {
+    const ALL: &str = "/v1/codebases";
+    const ONE: &str = "/v1/codebases/{codebase_id}";
+    table.unary(Post, ALL, "CodebaseService.CreateCodebase", call!(CodebaseService::create_codebase));
+    table.unary(Get, ALL, "CodebaseService.ListCodebases", call!(CodebaseService::list_codebases));
+    table.unary(Get, ONE, "CodebaseService.GetCodebase", call!(CodebaseService::get_codebase));
+    table.unary(Delete, ONE, "CodebaseService.DeleteCodebase", call!(CodebaseService::delete_codebase));
+    table.unary(Get, "/v1/codebases/{codebase_id}/files", "CodebaseService.ListFiles", call!(CodebaseService::list_files));
+    table.unary(Post, "/v1/codebases/{codebase_id}/negotiate", "CodebaseService.NegotiateUpload", call!(CodebaseService::negotiate_upload));
+    table.unary(Post, "/v1/codebases/{codebase_id}/commit", "CodebaseService.CommitUpload", call!(CodebaseService::commit_upload));
+}
+
+#[rustfmt::skip]
+fn sandboxes(table: &mut Table) {
+    const ALL: &str = "/v1/sandboxes";
+    const ONE: &str = "/v1/sandboxes/{sandbox_id}";
+    const LEASE: &str = "/v1/sandboxes/{sandbox_id}/lease";
+    table.unary(Post, ALL, "SandboxService.CreateSandbox", call!(SandboxService::create_sandbox));
+    table.unary(Get, ALL, "SandboxService.ListSandboxes", call!(SandboxService::list_sandboxes));
+    table.unary(Get, ONE, "SandboxService.GetSandbox", call!(SandboxService::get_sandbox));
+    table.unary(Delete, ONE, "SandboxService.DestroySandbox", call!(SandboxService::destroy_sandbox));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/start", "SandboxService.StartSandbox", call!(SandboxService::start_sandbox));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/stop", "SandboxService.StopSandbox", call!(SandboxService::stop_sandbox));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/exec", "SandboxService.Exec", call!(SandboxService::exec));
+    table.streaming(Post, "/v1/sandboxes/{sandbox_id}/exec/stream", "SandboxService.ExecStream", call!(SandboxService::exec_stream));
+    table.unary(Post, LEASE, "SandboxService.RenewLease", call!(SandboxService::renew_lease));
+    table.streaming(Get, LEASE, "SandboxService.LeaseSandbox", call!(SandboxService::lease_sandbox));
+}
+
+#[rustfmt::skip]
+fn sessions(table: &mut Table) {
+    const OF_SANDBOX: &str = "/v1/sandboxes/{sandbox_id}/sessions";
+    const ONE: &str = "/v1/sessions/{session_id}";
+    table.unary(Post, OF_SANDBOX, "SandboxService.CreateSession", call!(SandboxService::create_session));
+    table.unary(Get, OF_SANDBOX, "SandboxService.ListSessions", call!(SandboxService::list_sessions));
+    table.unary(Get, ONE, "SandboxService.GetSession", call!(SandboxService::get_session));
+    table.unary(Delete, ONE, "SandboxService.DestroySession", call!(SandboxService::destroy_session));
+    table.unary(Post, "/v1/sessions/{session_id}/exec", "SandboxService.SessionExec", call!(SandboxService::session_exec));
+    table.streaming(Post, "/v1/sessions/{session_id}/exec/stream", "SandboxService.SessionExecStream", call!(SandboxService::session_exec_stream));
+    table.streaming(Get, "/v1/sessions/{session_id}/log", "SandboxService.SessionLog", call!(SandboxService::session_log));
+}
