@@ -7,6 +7,7 @@ use ringfence_engine::wardens::call::{Call, Sender, Step, Steps};
 use ringfence_link::warden::{Control, Outcome, Reply};
 use ringfence_wire::v1;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
@@ -45,8 +46,10 @@ impl Wanted {
 }
 
 /// Sends all input, and says that it is all. A command that does not read it is none of our concern.
-async fn feed(mut sender: Sender, input: Bytes) -> Sender {
-    if sender.input(&input).await.is_ok() {
+async fn feed(mut sender: Sender, input: Option<Bytes>) -> Sender {
+    if let Some(input) = input
+        && sender.input(&input).await.is_ok()
+    {
         let _ = sender.control(Control::EndOfInput).await;
     }
     sender
@@ -59,14 +62,8 @@ pub(crate) async fn collect(
     wanted: Wanted,
 ) -> Result<v1::ExecResult> {
     let Call { mut steps, sender } = call;
-    let feeder = tokio::spawn(async move {
-        match input {
-            Some(input) => feed(sender, input).await,
-            None => sender,
-        }
-    });
-    // A caller who goes away takes the feeder, and with it the connection, along.
-    let _guard = AbortOnDrop(feeder.abort_handle());
+    // A caller who goes away takes this, and with it the connection, along.
+    let _feeding = Telling(tokio::spawn(feed(sender, input)));
     let (mut stdout, mut stderr) = (Kept::new(wanted.cap), Kept::new(wanted.cap));
     let outcome = loop {
         match steps.next().await.map_err(problem_of)? {
@@ -79,9 +76,11 @@ pub(crate) async fn collect(
     result(outcome, stdout, stderr, wanted)
 }
 
-struct AbortOnDrop(tokio::task::AbortHandle);
+/// What a command is told beside its output. It goes with whoever waits for the command, and holds
+/// the sending half until then: letting go of that would be hanging up.
+struct Telling<T>(JoinHandle<T>);
 
-impl Drop for AbortOnDrop {
+impl<T> Drop for Telling<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -161,20 +160,13 @@ pub(crate) fn change(change: ringfence_link::warden::Change) -> v1::FileChange {
 /// Passes output on as it comes; who stops reading makes the command wait, who leaves ends it.
 pub(crate) fn stream(call: Call, input: Option<Bytes>) -> Output {
     let Call { steps, sender } = call;
-    let feeder = tokio::spawn(async move {
-        match input {
-            Some(input) => feed(sender, input).await,
-            None => sender,
-        }
-    });
-    passing_on(steps, AbortOnDrop(feeder.abort_handle()), false)
+    passing_on(steps, Telling(tokio::spawn(feed(sender, input))), false)
 }
 
 /// The same with what the caller says meanwhile.
 pub(crate) fn attached(call: Call, said: Streaming<v1::ExecInput>) -> Output {
     let Call { steps, sender } = call;
-    let listener = tokio::spawn(tell(sender, said));
-    passing_on(steps, AbortOnDrop(listener.abort_handle()), true)
+    passing_on(steps, Telling(tokio::spawn(tell(sender, said))), true)
 }
 
 /// Tells a command what its caller says. A caller who leaves in the middle ends the command; one
@@ -202,10 +194,10 @@ async fn tell(mut sender: Sender, mut said: Streaming<v1::ExecInput>) -> Option<
 
 type Pieces = mpsc::Sender<std::result::Result<v1::ExecOutput, Status>>;
 
-fn passing_on(steps: Steps, feeder: AbortOnDrop, tell_start: bool) -> Output {
+fn passing_on<T: Send + 'static>(steps: Steps, telling: Telling<T>, tell_start: bool) -> Output {
     let (send, receive) = mpsc::channel(WAITING);
     tokio::spawn(async move {
-        let _feeder = feeder;
+        let _telling = telling;
         tokio::select! {
             // Nobody reads any more: dropping the call hangs up.
             () = send.closed() => {}
