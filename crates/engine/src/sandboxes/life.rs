@@ -144,9 +144,7 @@ impl Sandboxes {
     async fn describe(&self, record: &SandboxRecord) -> Result<Config> {
         let dir = self.dir(&record.id);
         make_private_dir(&dir).map_err(|e| Problem::internal("make the sandbox's directory", e))?;
-        if is_alive(&dir) {
-            return Err(Problem::internal("start the sandbox", "another warden owns it"));
-        }
+        wait_for_the_last_one(&dir).await?;
         let codebases = self.inner.codebases.clone();
         let (account, codebase) = (record.account.clone(), record.codebase_id.clone());
         let version = record.codebase_version;
@@ -179,6 +177,18 @@ impl Sandboxes {
             dir,
         })
     }
+}
+
+/// What is left of a warden that has ended may take a moment to go.
+async fn wait_for_the_last_one(dir: &Path) -> Result<()> {
+    let deadline = std::time::Instant::now() + ORDERLY;
+    while is_alive(dir) {
+        if std::time::Instant::now() > deadline {
+            return Err(Problem::internal("start the sandbox", "another warden owns it"));
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
 }
 
 fn kill(running: &Running) {

@@ -4,6 +4,7 @@
 //! What nobody has on record goes.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use ringfence_link::warden::{Reply, Request};
 
@@ -11,7 +12,10 @@ use super::{Sandboxes, life};
 use crate::problem::{Problem, Result};
 use crate::store::Status;
 use crate::wardens::call::Call;
-use crate::wardens::end::clean_up;
+use crate::wardens::end::{clean_up, is_alive};
+
+/// How long a warden may take from its first instruction to its first answer.
+const STARTING: Duration = Duration::from_secs(20);
 
 impl Sandboxes {
     /// Returns what was done, in sentences for the log.
@@ -52,11 +56,23 @@ impl Sandboxes {
         Ok(done)
     }
 
-    /// Takes over a warden that answers.
+    /// Takes over a warden that answers. One that was just being started when the last server ended
+    /// is waited for.
     async fn adopt(&self, id: &str) -> bool {
-        let socket = self.dir(id).join("warden.sock");
-        let Ok(Reply::Info(info)) = Call::ask(&socket, Request::Info).await else { return false };
-        let (live, pid) = (self.live(id), info.warden_pid);
-        info.id == id && self.watch(id, &live, *info, pid, None).is_ok()
+        let dir = self.dir(id);
+        let socket = dir.join("warden.sock");
+        let deadline = Instant::now() + STARTING;
+        loop {
+            // Asked first: one that ends in between is not there afterwards either.
+            let alive = is_alive(&dir);
+            match Call::ask(&socket, Request::Info).await {
+                Ok(Reply::Info(info)) => {
+                    let (live, pid) = (self.live(id), info.warden_pid);
+                    return info.id == id && self.watch(id, &live, *info, pid, None).is_ok();
+                }
+                _ if !alive || Instant::now() > deadline => return false,
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
     }
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use ringfence_runtime::cgroup::Cgroups;
 use ringfence_runtime::users::{DEFAULT_RANGE, Users};
 use ringfence_warden::life::is_owned;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 
@@ -37,9 +39,15 @@ impl Watched {
     }
 }
 
-/// Whether a warden owns this directory now.
+/// Whether a warden owns this directory now, or is about to.
 pub fn is_alive(dir: &Path) -> bool {
-    is_owned(dir)
+    is_owned(dir) || is_starting(dir)
+}
+
+/// Its log is locked from the moment it is started; see [`super::launch`].
+fn is_starting(dir: &Path) -> bool {
+    let Ok(log) = std::fs::File::open(dir.join("warden.log")) else { return false };
+    flock(&log, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
 /// Removes what a warden that was killed held: processes, groups, its number and its socket. Doing

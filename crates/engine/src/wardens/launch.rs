@@ -35,6 +35,10 @@ pub async fn launch(program: &Path, config: &Config) -> Result<Launched> {
         .map_err(|e| Problem::internal("describe the sandbox", e))?;
     tokio::fs::write(&file, text).await.map_err(failed)?;
     let log = std::fs::File::create(&log).map_err(failed)?;
+    // The warden inherits this lock with the file, so from here on it can be found, by a server that
+    // comes after this one too, although it has done nothing yet.
+    rustix::fs::flock(&log, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+        .map_err(|e| failed(e.into()))?;
     let mut child = Command::new(program)
         .arg("warden")
         .arg(&file)
