@@ -80,7 +80,11 @@ struct Doors {
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(FIRST_WORD);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(FIRST_WORD)
+        .max_buf_size(HEADERS as usize);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -73,7 +73,9 @@ impl Registry {
         }
         if inner.records.iter().filter(lives).count() + inner.reserved.len() >= most {
             let message = format!("{most} run at once in this sandbox already, which is the limit");
-            return Err(failure(Code::LimitReached, message));
+            let limit = format!("{noun}s");
+            let refusal = failure(Code::LimitReached, message);
+            return Err(refusal.with("limit", limit).with("most", most));
         }
         inner.reserved.insert(id.clone());
         Ok(Reservation { registry: self, id })

@@ -100,7 +100,7 @@ fn has_room(all: &[Arc<Session>]) -> Result<(), Failure> {
         ..MOST => Ok(()),
         _ => {
             let text = format!("there are {MOST} sessions already: close one of them");
-            Err(failure(Code::LimitReached, text))
+            Err(failure(Code::LimitReached, text).with("limit", "sessions").with("most", MOST))
         }
     }
 }

@@ -206,7 +206,7 @@ impl Session {
     pub(super) fn ended(&self, code: i32) -> Failure {
         let text =
             format!("the session {} has ended: its shell exited with code {code}", self.name);
-        failure(Code::SessionClosed, text)
+        failure(Code::SessionClosed, text).with("exit_code", code)
     }
 
     pub(super) fn ask_to_close(&self, reason: &str) {
