@@ -63,7 +63,7 @@ impl Client {
     pub fn call(&self, request: Request) -> Result<Ongoing, ClientError> {
         let socket = UnixStream::connect(&self.socket).map_err(ClientError::Unreachable)?;
         let channel = Channel::new(socket, TRUSTED_LIMIT);
-        channel.send(&Call { version: VERSION, request }, &[])?;
+        channel.send(&Call { version: VERSION, request, trace: None }, &[])?;
         Ok(Ongoing { channel })
     }
 

@@ -13,6 +13,8 @@ use crate::files::{Applied, Apply, Entry, FileRequest, LayerChange};
 pub struct Call {
     pub version: u32,
     pub request: Request,
+    /// What the call is part of, as the caller names it; it goes on record.
+    pub trace: Option<String>,
 }
 
 /// Everything that can be asked of a sandbox.

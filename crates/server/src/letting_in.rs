@@ -21,6 +21,8 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use ringfence_engine::Caller;
 use ringfence_engine::problem::{Code, Problem, Result};
 use ringfence_engine::store::{LOCAL, Store};
+use ringfence_engine::wardens::call::TRACE;
+use tracing::Instrument;
 
 use crate::listen::Peer;
 use crate::status::refuse;
@@ -43,8 +45,11 @@ pub(crate) async fn let_in(State(door): State<Door>, mut request: Request, next:
     let peer = request.extensions().get::<Peer>().copied();
     match door.who(peer, &request) {
         Ok(caller) => {
+            let trace = trace(request.headers());
+            let account = caller.account.clone();
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            let span = tracing::info_span!("call", path = request.uri().path(), account, trace);
+            TRACE.scope(trace, next.run(request)).instrument(span).await
         }
         Err(problem) => {
             tracing::debug!(?peer, %problem, "refused");
@@ -78,6 +83,14 @@ impl Door {
 
 fn nobody(message: &str) -> Problem {
     Problem::new(Code::Unauthenticated, message)
+}
+
+/// A `traceparent` of the standard's form; anything else is nobody's business.
+fn trace(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    let lengths = text.split('-').map(str::len).collect::<Vec<_>>();
+    let digits = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    (digits && lengths == [2, 32, 16, 2]).then(|| text.to_owned())
 }
 
 fn own_uid() -> u32 {

@@ -15,6 +15,7 @@
 //! | `pump` | bytes between a command and its caller, with deadlines |
 //! | `inside` | the link to init |
 //! | `tree` | all processes of a command together |
+//! | `trace` | what a call is part of, for the record |
 //! | `origins`, `ledger` | whose access was that, and what was a command refused |
 //! | [`journal`] | the audit record |
 
@@ -36,6 +37,7 @@ mod sandbox;
 mod serve;
 mod session;
 mod terminals;
+mod trace;
 mod tree;
 
 pub use config::Config;

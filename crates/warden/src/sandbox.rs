@@ -99,6 +99,7 @@ impl Sandbox {
             line,
             cwd: Text::new(starting.cwd),
             env: List::new(starting.env.iter().map(|(name, _)| name)),
+            trace: crate::trace::current(),
         }));
         Started {
             number,

@@ -46,6 +46,7 @@ impl Drop for OpenCall {
 fn answer(sandbox: &Arc<Sandbox>, connection: UnixStream) {
     let caller = Channel::new(connection, TRUSTED_LIMIT);
     let Ok((call, _)) = caller.receive::<Call>() else { return };
+    crate::trace::set(call.trace);
     let reply = match call.version {
         VERSION => handle(sandbox, &caller, call.request),
         other => Err(failure(

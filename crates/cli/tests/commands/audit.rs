@@ -75,6 +75,7 @@ fn started(command: &str, text: &str) -> Event {
         line: CommandLine::Shell(Text::new(text)),
         cwd: Text::new("/workspace"),
         env: List::default(),
+        trace: None,
     })
 }
 

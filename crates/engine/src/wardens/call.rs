@@ -12,6 +12,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
+tokio::task_local! {
+    /// What the task asks for, as the caller named it (a `traceparent`). Wardens put it on record.
+    pub static TRACE: Option<String>;
+}
+
 /// One step of a call.
 #[derive(Debug, PartialEq)]
 pub enum Step {
@@ -46,7 +51,8 @@ impl Call {
         let stream = UnixStream::connect(socket).await.map_err(ClientError::Unreachable)?;
         let (read, write) = stream.into_split();
         let mut sender = Sender { half: write };
-        sender.message(&warden::Call { version: VERSION, request }).await?;
+        let trace = TRACE.try_with(Clone::clone).ok().flatten();
+        sender.message(&warden::Call { version: VERSION, request, trace }).await?;
         Ok(Self { steps: Steps { half: read, buffer: Vec::new() }, sender })
     }
 

@@ -125,6 +125,9 @@ pub struct CommandStarted {
     pub cwd: Text,
     /// Names of the variables given with the command; never their values.
     pub env: List,
+    /// What the call is part of, as the caller named it (a `traceparent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

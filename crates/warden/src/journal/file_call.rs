@@ -23,6 +23,9 @@ pub struct FileCall {
     /// Why it came to nothing all the same, or how the refusal was put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Cow<'static, str>>,
+    /// What the call is part of, as the caller named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +46,7 @@ impl FileCall {
             decision: Decision::Granted,
             rule: None,
             error: None,
+            trace: crate::trace::current(),
         }
     }
 }

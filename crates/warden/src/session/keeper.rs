@@ -65,6 +65,7 @@ impl Keeper {
     }
 
     fn serve(&mut self, queued: Queued) {
+        crate::trace::set(queued.trace.clone());
         let caller = Caller::new(queued.caller);
         if caller.is_gone() {
             return;

@@ -170,7 +170,7 @@ impl Sandbox {
         }
         let session = self.session(which)?;
         let caller = caller.try_clone().map_err(internal)?;
-        session.submit(Queued { caller, exec })
+        session.submit(Queued { trace: crate::trace::current(), caller, exec })
     }
 
     /// Ends everything the session has started. The default one stays.

@@ -45,6 +45,7 @@ impl std::fmt::Debug for Session {
 /// A command that waits for its turn.
 #[derive(Debug)]
 pub(super) struct Queued {
+    pub(super) trace: Option<String>,
     pub(super) caller: Channel,
     pub(super) exec: SessionExec,
 }

@@ -77,6 +77,7 @@ fn started(command: &str) -> Event {
         line: CommandLine::Shell(Text::new("make test")),
         cwd: Text::new("/workspace"),
         env: List::new(["CI"]),
+        trace: None,
     })
 }
 
