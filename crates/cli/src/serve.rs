@@ -38,6 +38,17 @@ pub(crate) struct ServeArgs {
     /// How many sandboxes an account may have
     #[arg(long, value_name = "N", env = "RINGFENCE_MAX_SANDBOXES", default_value_t = 1000)]
     max_sandboxes: usize,
+    /// How many days the journal of a sandbox is kept after its end
+    #[arg(long, value_name = "DAYS", env = "RINGFENCE_KEEP_JOURNALS", default_value_t = 30)]
+    keep_journals: u32,
+    /// How many bytes an account may store in all its codebases
+    #[arg(
+        long,
+        value_name = "BYTES",
+        env = "RINGFENCE_MAX_STORAGE",
+        default_value_t = Stored::default().max_account_size
+    )]
+    max_storage: u64,
     #[command(flatten)]
     state: StateArgs,
 }
@@ -54,8 +65,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
             users: HOST_LOCKS.into(),
             most_per_account: args.max_sandboxes,
             lease: Duration::from_secs(60),
+            journals_kept: Duration::from_secs(u64::from(args.keep_journals) * 24 * 60 * 60),
         },
-        stored: Stored::default(),
+        stored: Stored { max_account_size: args.max_storage, ..Stored::default() },
     };
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::broken)?;
     let listen = args.listen;

@@ -16,6 +16,7 @@ pub enum Code {
     TerminalNotFound,
     SnapshotNotFound,
     FileNotFound,
+    TokenNotFound,
     PermissionDenied,
     SandboxNotRunning,
     SessionClosed,
@@ -35,7 +36,7 @@ pub enum Code {
 }
 
 impl Code {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::InvalidArgument,
         Self::Unauthenticated,
         Self::CodebaseNotFound,
@@ -45,6 +46,7 @@ impl Code {
         Self::TerminalNotFound,
         Self::SnapshotNotFound,
         Self::FileNotFound,
+        Self::TokenNotFound,
         Self::PermissionDenied,
         Self::SandboxNotRunning,
         Self::SessionClosed,
@@ -75,6 +77,7 @@ impl Code {
             Self::TerminalNotFound => "TERMINAL_NOT_FOUND",
             Self::SnapshotNotFound => "SNAPSHOT_NOT_FOUND",
             Self::FileNotFound => "FILE_NOT_FOUND",
+            Self::TokenNotFound => "TOKEN_NOT_FOUND",
             Self::PermissionDenied => "PERMISSION_DENIED",
             Self::SandboxNotRunning => "SANDBOX_NOT_RUNNING",
             Self::SessionClosed => "SESSION_CLOSED",

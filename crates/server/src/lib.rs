@@ -6,13 +6,17 @@
 //! | [`status`] | problems as answers |
 //! | [`convert`] | between the wire and the engine |
 //! | [`commands`], [`output`] | commands as results and as streams, within bounds |
+//! | [`repeats`] | requests that do nothing twice |
+//! | [`exit_code`] | how a streamed command ended, in the trailers |
 //! | [`grpc`] | the services |
 
 mod caller;
 mod commands;
 mod convert;
+mod exit_code;
 mod grpc;
 mod output;
+mod repeats;
 pub mod serve;
 mod status;
 

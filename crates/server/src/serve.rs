@@ -9,15 +9,23 @@ use ringfence_engine::codebases::{Codebases, Limits};
 use ringfence_engine::problem::Problem;
 use ringfence_engine::sandboxes::{Sandboxes, Settings};
 use ringfence_engine::store::{LOCAL, OpenError, Store};
+use ringfence_wire::v1::audit_service_server::AuditServiceServer;
 use ringfence_wire::v1::codebase_service_server::CodebaseServiceServer;
+use ringfence_wire::v1::process_service_server::ProcessServiceServer;
 use ringfence_wire::v1::sandbox_service_server::SandboxServiceServer;
+use ringfence_wire::v1::server_service_server::ServerServiceServer;
+use ringfence_wire::v1::terminal_service_server::TerminalServiceServer;
+use ringfence_wire::v1::token_service_server::TokenServiceServer;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Status};
 
+use crate::exit_code::WithExitCodes;
 use crate::grpc::Services;
+use crate::repeats::Repeats;
 
 /// What a server is told.
 #[derive(Debug, Clone)]
@@ -64,12 +72,14 @@ pub async fn serve(
     for sentence in codebases.reconcile()? {
         tracing::info!("{sentence}");
     }
-    let sandboxes = Sandboxes::new(options.sandboxes, store, codebases.clone());
+    let sandboxes = Sandboxes::new(options.sandboxes, store.clone(), codebases.clone());
     for sentence in sandboxes.reconcile().await? {
         tracing::info!("{sentence}");
     }
     tokio::spawn(sandboxes.clone().expire());
-    let services = Services { sandboxes, codebases };
+    tokio::spawn(sandboxes.clone().keep_house());
+    let repeats = Repeats::new(store.clone());
+    let services = Services { sandboxes, codebases, store, repeats };
     let stop = Arc::new(tokio::sync::Notify::new()).tap_spawn(stop);
     let mut tasks = Vec::new();
     if let Some(address) = options.listen {
@@ -140,12 +150,17 @@ fn router(services: Services, let_in: LetIn) -> tonic::transport::server::Router
     let sandboxes = SandboxServiceServer::new(services.clone())
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(usize::MAX);
-    let codebases = CodebaseServiceServer::new(services)
+    let codebases = CodebaseServiceServer::new(services.clone())
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(usize::MAX);
     Server::builder()
-        .add_service(tonic::service::interceptor::InterceptedService::new(sandboxes, let_in))
-        .add_service(tonic::service::interceptor::InterceptedService::new(codebases, let_in))
+        .add_service(InterceptedService::new(WithExitCodes::new(sandboxes), let_in))
+        .add_service(InterceptedService::new(codebases, let_in))
+        .add_service(ProcessServiceServer::with_interceptor(services.clone(), let_in))
+        .add_service(TerminalServiceServer::with_interceptor(services.clone(), let_in))
+        .add_service(AuditServiceServer::with_interceptor(services.clone(), let_in))
+        .add_service(TokenServiceServer::with_interceptor(services.clone(), let_in))
+        .add_service(ServerServiceServer::with_interceptor(services, let_in))
 }
 
 /// Whoever is on this machine is the account of this machine, and may not name its directories.

@@ -20,7 +20,8 @@ pub(crate) fn codes_of(code: Problems) -> (Code, u16) {
         | Problems::ProcessNotFound
         | Problems::TerminalNotFound
         | Problems::SnapshotNotFound
-        | Problems::FileNotFound => (Code::NotFound, 404),
+        | Problems::FileNotFound
+        | Problems::TokenNotFound => (Code::NotFound, 404),
         Problems::PermissionDenied => (Code::PermissionDenied, 403),
         Problems::SessionClosed => (Code::FailedPrecondition, 410),
         Problems::SandboxNotRunning

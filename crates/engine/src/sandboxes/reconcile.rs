@@ -16,7 +16,7 @@ use crate::wardens::end::clean_up;
 impl Sandboxes {
     /// Returns what was done, in sentences for the log.
     pub async fn reconcile(&self) -> Result<Vec<String>> {
-        let mut done = Vec::new();
+        let mut done = self.reconcile_journals()?;
         let records = self.inner.store.all_sandboxes()?;
         for record in &records {
             if self.adopt(&record.id).await {
