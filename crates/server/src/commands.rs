@@ -65,8 +65,7 @@ pub(crate) async fn collect(
             None => sender,
         }
     });
-    // A caller who goes away takes the feeder, and with it the connection, along.
-    let _guard = AbortOnDrop(feeder.abort_handle());
+    let _feeder = AbortOnDrop(feeder);
     let (mut stdout, mut stderr) = (Kept::new(wanted.cap), Kept::new(wanted.cap));
     let outcome = loop {
         match steps.next().await.map_err(problem_of)? {
@@ -79,9 +78,11 @@ pub(crate) async fn collect(
     result(outcome, stdout, stderr, wanted)
 }
 
-struct AbortOnDrop(tokio::task::AbortHandle);
+/// What speaks for a caller to a command. It holds the connection also when it has said everything,
+/// because closing it is hanging up; a caller who goes away takes it along.
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
 
-impl Drop for AbortOnDrop {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -167,14 +168,14 @@ pub(crate) fn stream(call: Call, input: Option<Bytes>) -> Output {
             None => sender,
         }
     });
-    passing_on(steps, AbortOnDrop(feeder.abort_handle()), false)
+    passing_on(steps, AbortOnDrop(feeder), false)
 }
 
 /// The same with what the caller says meanwhile.
 pub(crate) fn attached(call: Call, said: Streaming<v1::ExecInput>) -> Output {
     let Call { steps, sender } = call;
     let listener = tokio::spawn(tell(sender, said));
-    passing_on(steps, AbortOnDrop(listener.abort_handle()), true)
+    passing_on(steps, AbortOnDrop(listener), true)
 }
 
 /// Tells a command what its caller says. A caller who leaves in the middle ends the command; one
@@ -202,7 +203,7 @@ async fn tell(mut sender: Sender, mut said: Streaming<v1::ExecInput>) -> Option<
 
 type Pieces = mpsc::Sender<std::result::Result<v1::ExecOutput, Status>>;
 
-fn passing_on(steps: Steps, feeder: AbortOnDrop, tell_start: bool) -> Output {
+fn passing_on<T: Send + 'static>(steps: Steps, feeder: AbortOnDrop<T>, tell_start: bool) -> Output {
     let (send, receive) = mpsc::channel(WAITING);
     tokio::spawn(async move {
         let _feeder = feeder;

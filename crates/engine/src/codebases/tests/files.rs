@@ -245,7 +245,11 @@ fn uploads_at_once_do_not_pass_the_limit_of_an_account_together() {
     let fixture = Fixture::with(Limits { max_account_size: 10, ..Limits::default() });
     let ids: Vec<String> = (0..8).map(|_| fixture.create()).collect();
     let stored = std::thread::scope(|scope| {
-        let write = |id| scope.spawn(|| fixture.write(id, "a", &[0; 4]).is_ok());
+        let fixture = &fixture;
+        let write = |id: &String| {
+            let id = id.clone();
+            scope.spawn(move || fixture.write(&id, "a", &[0; 4]).is_ok())
+        };
         let threads: Vec<_> = ids.iter().map(write).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|ok| *ok).count()
     });
