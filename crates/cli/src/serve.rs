@@ -44,6 +44,8 @@ pub(crate) struct ServeArgs {
 const USUAL_ADDRESS: &str = "127.0.0.1:9000";
 const USUAL_SANDBOXES: usize = 1000;
 const USUAL_LEASE: Duration = Duration::from_secs(60);
+const USUAL_JOURNAL_DAYS: u32 = 30;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where the server of a state directory keeps its things.
 pub(crate) const PLACE: &str = "server";
@@ -99,10 +101,12 @@ fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
             users: HOST_LOCKS.into(),
             most_per_account: asked.max_sandboxes.unwrap_or(USUAL_SANDBOXES),
             lease: USUAL_LEASE,
+            journals_kept: DAY * asked.keep_journals.unwrap_or(USUAL_JOURNAL_DAYS),
         },
         stored: Stored {
             max_file_size: asked.max_file_size.unwrap_or(usual.max_file_size),
             max_codebase_size: asked.max_codebase_size.unwrap_or(usual.max_codebase_size),
+            max_account_size: asked.max_storage.unwrap_or(usual.max_account_size),
             ..usual
         },
     })

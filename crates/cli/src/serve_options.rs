@@ -42,6 +42,12 @@ pub(crate) struct ServeOptions {
     /// The most that the files of a codebase may have together, in bytes
     #[arg(long, value_name = "BYTES", env = "RINGFENCE_MAX_CODEBASE_SIZE")]
     pub(crate) max_codebase_size: Option<u64>,
+    /// The most that all codebases of an account may have together, in bytes
+    #[arg(long, value_name = "BYTES", env = "RINGFENCE_MAX_STORAGE")]
+    pub(crate) max_storage: Option<u64>,
+    /// How many days the record of a sandbox is kept after its end [default: 30]
+    #[arg(long, value_name = "DAYS", env = "RINGFENCE_KEEP_JOURNALS")]
+    pub(crate) keep_journals: Option<u32>,
     /// What to log: error, warn, info, debug, trace, or a filter such as `ringfence_engine=debug`
     /// [default: info]
     #[arg(long, value_name = "LEVEL", env = "RINGFENCE_LOG_LEVEL")]
@@ -110,6 +116,8 @@ impl ServeOptions {
             max_sandboxes: self.max_sandboxes.or(other.max_sandboxes),
             max_file_size: self.max_file_size.or(other.max_file_size),
             max_codebase_size: self.max_codebase_size.or(other.max_codebase_size),
+            max_storage: self.max_storage.or(other.max_storage),
+            keep_journals: self.keep_journals.or(other.keep_journals),
             log_level: self.log_level.or(other.log_level),
             log_format: self.log_format.or(other.log_format),
             state: self.state.or(other.state),

@@ -17,6 +17,7 @@ pub enum Code {
     SnapshotNotFound,
     FileNotFound,
     RouteNotFound,
+    TokenNotFound,
     PermissionDenied,
     SandboxNotRunning,
     SessionClosed,
@@ -36,7 +37,7 @@ pub enum Code {
 }
 
 impl Code {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::InvalidArgument,
         Self::Unauthenticated,
         Self::CodebaseNotFound,
@@ -47,6 +48,7 @@ impl Code {
         Self::SnapshotNotFound,
         Self::FileNotFound,
         Self::RouteNotFound,
+        Self::TokenNotFound,
         Self::PermissionDenied,
         Self::SandboxNotRunning,
         Self::SessionClosed,
@@ -78,6 +80,7 @@ impl Code {
             Self::SnapshotNotFound => "SNAPSHOT_NOT_FOUND",
             Self::FileNotFound => "FILE_NOT_FOUND",
             Self::RouteNotFound => "ROUTE_NOT_FOUND",
+            Self::TokenNotFound => "TOKEN_NOT_FOUND",
             Self::PermissionDenied => "PERMISSION_DENIED",
             Self::SandboxNotRunning => "SANDBOX_NOT_RUNNING",
             Self::SessionClosed => "SESSION_CLOSED",

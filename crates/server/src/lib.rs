@@ -8,6 +8,8 @@
 //! | [`status`] | problems as answers |
 //! | [`convert`] | between the wire and the engine |
 //! | [`commands`], [`output`] | commands as results and as streams, within bounds |
+//! | [`repeats`] | requests that do nothing twice |
+//! | [`exit_code`] | how a streamed command ended, in the trailers |
 //! | [`grpc`] | the services |
 //! | [`rest`] | the same as routes with JSON |
 //! | [`metrics`] | health, readiness, and what was done |
@@ -15,11 +17,13 @@
 mod caller;
 mod commands;
 mod convert;
+mod exit_code;
 mod grpc;
 mod letting_in;
 mod listen;
 mod metrics;
 mod output;
+mod repeats;
 mod rest;
 pub mod serve;
 mod status;

@@ -16,6 +16,7 @@ use crate::grpc::{self, Services};
 use crate::letting_in::{Door, let_in};
 use crate::listen::{self, Listener, bind_unix};
 use crate::metrics::{self, Metrics};
+use crate::repeats::Repeats;
 use crate::rest;
 use crate::tls::{TlsError, TlsFiles, acceptor};
 
@@ -65,10 +66,8 @@ pub async fn serve(
     let (listeners, address) = listeners(&options, tls).await?;
     let services = open(&options, &store).await?;
     let sandboxes = services.sandboxes.clone();
-    let background = [
-        tokio::spawn(sandboxes.clone().expire()),
-        tokio::spawn(forget_old_requests(store.clone())),
-    ];
+    let background =
+        [tokio::spawn(sandboxes.clone().expire()), tokio::spawn(sandboxes.clone().keep_house())];
     let door = Door { store, require_token: options.require_token || is_far(&options).is_some() };
     let app = app(services, door);
     let (tell, told) = watch::channel(false);
@@ -133,7 +132,8 @@ async fn open(options: &Options, store: &Store) -> Result<Services, ServeError> 
     for sentence in sandboxes.reconcile().await? {
         tracing::info!("{sentence}");
     }
-    Ok(Services { sandboxes, codebases })
+    let (store, repeats) = (store.clone(), Repeats::new(store.clone()));
+    Ok(Services { sandboxes, codebases, store, repeats })
 }
 
 /// Everything there is to ask, behind one door.
@@ -144,14 +144,4 @@ fn app(services: Services, door: Door) -> Router {
         .merge(rest::router(services))
         .layer(from_fn_with_state(door, let_in))
         .layer(from_fn_with_state(counted, metrics::count))
-}
-
-/// Answers are kept for callers who ask again, for a day.
-async fn forget_old_requests(store: Store) {
-    loop {
-        if let Err(problem) = store.sweep_requests() {
-            tracing::warn!(%problem, "old requests are left");
-        }
-        tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
-    }
 }

@@ -26,7 +26,8 @@ pub(crate) fn codes_of(code: Problems) -> (Code, u16) {
         | Problems::TerminalNotFound
         | Problems::SnapshotNotFound
         | Problems::FileNotFound
-        | Problems::RouteNotFound => (Code::NotFound, 404),
+        | Problems::RouteNotFound
+        | Problems::TokenNotFound => (Code::NotFound, 404),
         Problems::PermissionDenied => (Code::PermissionDenied, 403),
         Problems::SessionClosed => (Code::FailedPrecondition, 410),
         Problems::SandboxNotRunning

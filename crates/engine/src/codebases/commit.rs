@@ -24,16 +24,21 @@ impl Codebases {
     pub fn commit(&self, account: &str, id: &str, entries: &[ManifestEntry]) -> Result<Codebase> {
         let manifest = Manifest::read(entries)?;
         let inner = &self.inner;
-        inner.check_manifest(&manifest)?;
-        let codebase = inner.stored_record(account, id)?;
         let life = inner.life(id);
         let _turn = life.change.lock();
+        let codebase = inner.stored_record(account, id)?;
+        inner.check_manifest(&codebase, &manifest)?;
         let (digest, state) = (manifest.digest(), inner.tree_state(id)?);
         if state.manifest != Some(digest) {
             refuse_missing(&inner.missing(account, id, &manifest)?)?;
             let (tree, files) = inner.build(&codebase, &manifest)?;
+            let share = inner.quotas.share(account);
+            let _share = share.lock();
+            // Others may have stored something while this was built.
+            inner.check_account(account, codebase.size, manifest.size())?;
             put_in_place(&inner.place(id), &tree, state.version + 1)?;
-            inner.store.replace_tree(id, state.version + 1, &files, digest)?;
+            let directories = manifest.directories();
+            inner.store.replace_tree(id, state.version + 1, &files, directories, digest)?;
             inner.remove_if_unused(id, state.version)?;
         }
         *life.staged.lock() = None;

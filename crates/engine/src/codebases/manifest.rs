@@ -9,7 +9,7 @@ use ringfence_policy::WorkspacePath;
 use crate::problem::{Problem, Result};
 use crate::store::Digest;
 
-use super::trouble::{bad_path, over_limit};
+use super::trouble::bad_path;
 use super::upload::given_mode;
 use super::{Codebases, Inner, path};
 
@@ -61,29 +61,15 @@ impl Codebases {
         id: &str,
         entries: &[ManifestEntry],
     ) -> Result<Vec<String>> {
-        self.inner.stored_record(account, id)?;
+        let codebase = self.inner.stored_record(account, id)?;
         let manifest = Manifest::read(entries)?;
-        self.inner.check_manifest(&manifest)?;
+        self.inner.check_manifest(&codebase, &manifest)?;
         let missing = self.inner.missing(account, id, &manifest)?;
         Ok(missing.iter().map(|digest| digest.to_hex().to_string()).collect())
     }
 }
 
 impl Inner {
-    /// Before gigabytes are sent for nothing.
-    pub(super) fn check_manifest(&self, manifest: &Manifest) -> Result<()> {
-        self.check_count(manifest.entries.len() as u64)?;
-        let mut total = 0u64;
-        for (_, _, size) in manifest.files() {
-            if size > self.limits.max_file_size {
-                let most = self.limits.max_file_size;
-                return Err(over_limit("max_file_size", most, "a file is too big"));
-            }
-            total = total.saturating_add(size);
-        }
-        self.check_size(total)
-    }
-
     /// Contents that are neither staged nor in any file of the account, each once.
     pub(super) fn missing(
         &self,

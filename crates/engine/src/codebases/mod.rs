@@ -27,6 +27,7 @@
 //! | [`reading`], [`listing`] | files and directories as callers see them |
 //! | [`upload`], [`publish`] | writing files: first aside, then into place |
 //! | [`manifest`], [`commit`], [`build`], [`sources`] | whole trees, of which only the missing contents are sent |
+//! | [`quota`] | how much can be stored |
 //! | [`versions`], [`life`] | which version is whose |
 //! | [`place`], [`scratch`] | the layout above; what is removed again |
 //! | [`reconcile`] | making records and directories agree again |
@@ -39,6 +40,7 @@ mod manifest;
 mod path;
 mod place;
 mod publish;
+mod quota;
 mod reading;
 mod reconcile;
 mod records;
@@ -62,6 +64,7 @@ use crate::store::{Codebase, Store};
 
 use life::Life;
 use place::{Place, Root};
+use quota::Quotas;
 
 pub use listing::{Entry, FileKind};
 pub use manifest::{Content, ManifestEntry};
@@ -75,12 +78,20 @@ pub use versions::Pinned;
 pub struct Limits {
     pub max_file_size: u64,
     pub max_codebase_size: u64,
+    /// Of all codebases of an account together.
+    pub max_account_size: u64,
+    /// Files and directories of a codebase.
     pub max_files: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_file_size: 16 << 30, max_codebase_size: 64 << 30, max_files: 2_000_000 }
+        Self {
+            max_file_size: 16 << 30,
+            max_codebase_size: 64 << 30,
+            max_account_size: 256 << 30,
+            max_files: 2_000_000,
+        }
     }
 }
 
@@ -96,6 +107,7 @@ struct Inner {
     root: Root,
     limits: Limits,
     lives: Mutex<HashMap<String, Arc<Life>>>,
+    quotas: Quotas,
 }
 
 impl Codebases {
@@ -103,7 +115,8 @@ impl Codebases {
     /// anything else.
     pub fn new(store: Store, limits: Limits) -> Result<Self> {
         let root = Root::make(store.state_dir())?;
-        let inner = Inner { store, root, limits, lives: Mutex::default() };
+        let (lives, quotas) = (Mutex::default(), Quotas::default());
+        let inner = Inner { store, root, limits, lives, quotas };
         Ok(Self { inner: Arc::new(inner) })
     }
 }

@@ -16,7 +16,7 @@ use crate::store::FileRow;
 use super::life::Staged;
 use super::path::{self, relative};
 use super::tree::{NO_FOLLOW, Tree};
-use super::trouble::{bad_path, cannot_find, cannot_write, no_file, over_limit};
+use super::trouble::{bad_path, cannot_find, cannot_write, no_file};
 use super::upload::Complete;
 use super::{Codebases, Inner};
 
@@ -53,9 +53,12 @@ impl Inner {
         let life = self.life(id);
         let _turn = life.change.lock();
         // It may have been deleted while the file was sent.
-        self.stored_record(account, id)?;
-        self.check_room(id, path, complete.stamp.size)?;
+        let codebase = self.stored_record(account, id)?;
+        let share = self.quotas.share(account);
+        let _share = share.lock();
+        let made = self.check_room(&codebase, path, complete.stamp.size)?;
         let tree = self.open_for_change(id, &life)?;
+        self.store.count_directories(id, made)?;
         let parent = tree.make_parent(path)?;
         let name = path.file_name().unwrap_or_default();
         refuse_directory(&parent, path)?;
@@ -69,31 +72,6 @@ impl Inner {
             mode: complete.mode,
         };
         self.store.settle(id, relative(path), Some(&file))
-    }
-
-    /// Whether the codebase stays within its limits with a file of this size at `path`.
-    fn check_room(&self, id: &str, path: &WorkspacePath, size: u64) -> Result<()> {
-        let state = self.tree_state(id)?;
-        let before = self.store.file(id, relative(path))?;
-        let freed = before.as_ref().map_or(0, |file| file.stamp.size);
-        self.check_size(state.size.saturating_sub(freed).saturating_add(size))?;
-        self.check_count(state.file_count + u64::from(before.is_none()))
-    }
-
-    pub(super) fn check_size(&self, size: u64) -> Result<()> {
-        let most = self.limits.max_codebase_size;
-        match size > most {
-            true => Err(over_limit("max_codebase_size", most, "the codebase gets too big")),
-            false => Ok(()),
-        }
-    }
-
-    pub(super) fn check_count(&self, count: u64) -> Result<()> {
-        let most = self.limits.max_files;
-        match count > most {
-            true => Err(over_limit("max_files", most, "the codebase gets too many files")),
-            false => Ok(()),
-        }
     }
 
     /// Keeps a content for a commit. The same content is kept once.
@@ -114,6 +92,7 @@ impl Inner {
         let after = Staged { bytes: before.bytes + complete.stamp.size, files: before.files + 1 };
         self.check_size(after.bytes)?;
         self.check_count(after.files)?;
+        self.check_account(account, 0, after.bytes)?;
         std::fs::rename(complete.aside.scratch.path(), target).map_err(cannot_write)?;
         *staged = Some(after);
         Ok(())

@@ -115,6 +115,10 @@ impl Upload {
             let most = limits.max_codebase_size;
             return Err(over_limit("max_codebase_size", most, "the codebase gets too big"));
         }
+        if size > limits.max_account_size {
+            let most = limits.max_account_size;
+            return Err(over_limit("max_account_size", most, "the account stores too much"));
+        }
         self.aside.file.write_all(bytes).map_err(cannot_write)?;
         self.size = size;
         let missing = 4 - self.head.len();

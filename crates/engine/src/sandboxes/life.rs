@@ -61,6 +61,7 @@ impl Sandboxes {
             return Ok(record);
         }
         self.end_warden(id, &live).await;
+        self.remember_head(id, &self.dir(id));
         self.change(id, |record| {
             record.status = Status::Stopped;
             record.stopped_ms = Some(now_ms());
@@ -69,6 +70,14 @@ impl Sandboxes {
 
     /// Ends it and removes everything that is its own.
     pub async fn destroy(&self, account: &str, id: &str) -> Result<()> {
+        self.destroy_because(account, id, "destroyed by its owner").await
+    }
+
+    /// The same, with what is put on record as the reason.
+    pub async fn destroy_because(&self, account: &str, id: &str, reason: &str) -> Result<()> {
+        if self.inner.store.kept_journal(account, id)?.is_some() {
+            return Ok(());
+        }
         let live = self.live_of(account, id)?;
         let _gate = live.gate.lock().await;
         // Somebody may have been first while we waited.
@@ -78,7 +87,7 @@ impl Sandboxes {
         self.end_warden(id, &live).await;
         // The record first: a directory without one is removed at the next start.
         let record = self.get(account, id)?;
-        self.inner.store.delete_sandbox(id)?;
+        self.keep_journal(&record, reason)?;
         self.inner.live.lock().remove(id);
         let (dir, codebases) = (self.dir(id), self.inner.codebases.clone());
         let removed = tokio::task::spawn_blocking(move || {
@@ -197,7 +206,7 @@ fn kill(running: &Running) {
     }
 }
 
-fn make_private_dir(path: &Path) -> std::io::Result<()> {
+pub(super) fn make_private_dir(path: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().mode(0o700).recursive(true).create(path)
 }
 

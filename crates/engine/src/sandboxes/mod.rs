@@ -11,12 +11,17 @@
 //! | [`expiry`] | those whose time has come, and leases |
 //! | [`reconcile`] | making records and reality agree again, at the start of a server |
 //! | [`ask`] | what runs inside |
+//! | [`recordings`] | what terminals showed |
+//! | [`journals`], [`audit`] | the record of what happened, also after the end; reading and verifying it |
 
 pub mod ask;
+pub mod audit;
 pub mod create;
 pub mod expiry;
+mod journals;
 pub mod life;
 pub mod reconcile;
+mod recordings;
 mod watch;
 
 use std::collections::HashMap;
@@ -44,6 +49,8 @@ pub struct Settings {
     pub most_per_account: usize,
     /// Without a sign of life for so long, a leased sandbox is destroyed.
     pub lease: std::time::Duration,
+    /// How long the journal of a sandbox is kept after its end.
+    pub journals_kept: std::time::Duration,
 }
 
 /// All sandboxes of this server. Clones are the same.

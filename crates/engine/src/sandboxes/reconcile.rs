@@ -20,7 +20,7 @@ const STARTING: Duration = Duration::from_secs(20);
 impl Sandboxes {
     /// Returns what was done, in sentences for the log.
     pub async fn reconcile(&self) -> Result<Vec<String>> {
-        let mut done = Vec::new();
+        let mut done = self.reconcile_journals()?;
         let records = self.inner.store.all_sandboxes()?;
         for record in &records {
             if self.adopt(&record.id).await {

@@ -52,6 +52,7 @@ impl Sandboxes {
     pub(super) fn lost(&self, id: &str, dir: &Path) {
         let reason = how_it_ended(dir).unwrap_or_else(|| "its warden was killed".into());
         tracing::warn!(sandbox = id, reason, "a sandbox was lost");
+        self.remember_head(id, dir);
         let changed = self.change(id, |record| {
             if record.status == Status::Running {
                 record.status = Status::Error;

@@ -66,19 +66,22 @@ pub(crate) struct TreeState {
     pub(crate) sealed: bool,
     pub(crate) size: u64,
     pub(crate) file_count: u64,
+    /// At least; some may be gone that were made for a file that never came.
+    pub(crate) directory_count: u64,
     /// What was committed, if nothing has been changed since.
     pub(crate) manifest: Option<Digest>,
 }
 
 impl Store {
     pub(crate) fn tree_state(&self, id: &str) -> Result<Option<TreeState>> {
-        let sql = "SELECT version, sealed, size, file_count, manifest FROM codebases WHERE id = ?";
+        let sql = "SELECT * FROM codebases WHERE id = ?";
         let read = |row: &Row<'_>| {
             Ok(TreeState {
                 version: row.get("version")?,
                 sealed: row.get("sealed")?,
                 size: unsigned(row, "size")?,
                 file_count: unsigned(row, "file_count")?,
+                directory_count: unsigned(row, "directory_count")?,
                 manifest: row.get::<_, Option<[u8; 32]>>("manifest")?.map(Digest::from_bytes),
             })
         };
@@ -165,6 +168,7 @@ impl Store {
         id: &str,
         version: i64,
         files: &[FileRow],
+        directories: u64,
         manifest: Digest,
     ) -> Result<()> {
         self.write(Survives::PowerLoss, |connection| {
@@ -173,11 +177,33 @@ impl Store {
             files.iter().try_for_each(|file| put(connection, id, file))?;
             let size: u64 = files.iter().map(|file| file.stamp.size).sum();
             let sql = "UPDATE codebases SET version = ?, sealed = 0, size = ?, file_count = ?,
-                       updated_ms = ?, manifest = ? WHERE id = ?";
+                       directory_count = ?, updated_ms = ?, manifest = ? WHERE id = ?";
             let manifest: &[u8] = manifest.as_bytes();
-            let count = files.len() as i64;
-            connection.execute(sql, (version, size as i64, count, now_ms(), manifest, id))?;
+            let (count, directories) = (files.len() as i64, directories as i64);
+            let row = (version, size as i64, count, directories, now_ms(), manifest, id);
+            connection.execute(sql, row)?;
             Ok(())
+        })
+    }
+
+    /// So many directories are about to be made.
+    pub(crate) fn count_directories(&self, id: &str, made: u64) -> Result<()> {
+        if made == 0 {
+            return Ok(());
+        }
+        let sql = "UPDATE codebases SET directory_count = directory_count + ? WHERE id = ?";
+        self.write(Survives::Kill, |connection| {
+            connection.execute(sql, (made as i64, id))?;
+            Ok(())
+        })
+    }
+
+    /// What all codebases of an account hold together, in bytes.
+    pub(crate) fn stored_size(&self, account: &str) -> Result<u64> {
+        let sql = "SELECT COALESCE(SUM(size), 0) AS size FROM codebases WHERE account = ?";
+        self.read(|connection| {
+            let read = |row: &Row<'_>| unsigned(row, "size");
+            Ok(connection.prepare_cached(sql)?.query_row([account], read)?)
         })
     }
 

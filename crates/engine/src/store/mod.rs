@@ -11,6 +11,7 @@
 //! | [`accounts`], [`tokens`] | who may ask |
 //! | [`codebases`], [`sandboxes`], [`snapshots`] | one file per kind of record |
 //! | [`contents`] | the files of codebases, by path and by content |
+//! | [`journals`] | journals that outlive their sandboxes |
 //! | [`requests`] | answers kept for callers who ask again |
 //!
 //! # What survives what
@@ -27,6 +28,7 @@
 mod accounts;
 mod codebases;
 mod contents;
+mod journals;
 mod open;
 mod record;
 mod requests;
@@ -48,6 +50,7 @@ use crate::problem::{Problem, Result};
 pub use accounts::{Account, LOCAL};
 pub use codebases::{Codebase, CodebaseFilter};
 pub(crate) use contents::{Content, Digest, FileRow, Stamp, TreeState};
+pub use journals::KeptJournal;
 pub use open::OpenError;
 pub use record::{Listed, Page};
 pub use requests::Begin;

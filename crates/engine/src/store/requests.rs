@@ -25,20 +25,28 @@ pub enum Begin {
 
 impl Store {
     /// Takes the request on, unless it is taken. Of several who ask at once, one gets `New`.
-    pub fn begin_request(&self, account: &str, request_id: &str, method: &str) -> Result<Begin> {
+    /// An id that was used for something else (another method, or other content) is refused.
+    pub fn begin_request(
+        &self,
+        account: &str,
+        request_id: &str,
+        method: &str,
+        content: &[u8],
+    ) -> Result<Begin> {
         if request_id.is_empty() || request_id.len() > LONGEST_ID {
             return Err(Problem::invalid("a request id is 1 to 256 bytes long"));
         }
         self.write(Survives::Kill, |connection| match find(connection, account, request_id)? {
-            Some((other, _)) if other != method => {
+            Some(known) if known.method != method || known.content != content => {
                 Err(Problem::invalid("the request id was used for something else"))
             }
-            Some((_, Some(answer))) => Ok(Begin::Done(answer)),
-            Some((_, None)) => Ok(Begin::InProgress),
+            Some(Known { answer: Some(answer), .. }) => Ok(Begin::Done(answer)),
+            Some(_) => Ok(Begin::InProgress),
             None => {
-                let sql = "INSERT INTO requests (account, request_id, method, created_ms)
-                               VALUES (?, ?, ?, ?)";
-                connection.execute(sql, (account, request_id, method, now_ms()))?;
+                let sql = "INSERT INTO requests
+                           (account, request_id, method, content, created_ms)
+                           VALUES (?, ?, ?, ?, ?)";
+                connection.execute(sql, (account, request_id, method, content, now_ms()))?;
                 Ok(Begin::New)
             }
         })
@@ -79,11 +87,18 @@ pub(super) fn abandon_all(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-type Found = (String, Option<Vec<u8>>);
+struct Known {
+    method: String,
+    content: Vec<u8>,
+    answer: Option<Vec<u8>>,
+}
 
-fn find(connection: &Connection, account: &str, request_id: &str) -> Result<Option<Found>> {
-    let sql = "SELECT method, answer FROM requests WHERE account = ? AND request_id = ?";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+fn find(connection: &Connection, account: &str, request_id: &str) -> Result<Option<Known>> {
+    let sql = "SELECT * FROM requests WHERE account = ? AND request_id = ?";
+    let read = |row: &rusqlite::Row<'_>| {
+        let (method, content) = (row.get("method")?, row.get("content")?);
+        Ok(Known { method, content, answer: row.get("answer")? })
+    };
     Ok(connection.prepare_cached(sql)?.query_row([account, request_id], read).optional()?)
 }
 
@@ -97,7 +112,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         store.ensure_account("other").unwrap();
-        let begin = |account| store.begin_request(account, "r1", "Create").unwrap();
+        let begin = |account| store.begin_request(account, "r1", "Create", b"x").unwrap();
         assert_eq!(begin(LOCAL), Begin::New);
         assert_eq!(begin(LOCAL), Begin::InProgress);
         assert_eq!(begin("other"), Begin::New, "ids are an account's own");
@@ -107,8 +122,9 @@ mod tests {
         assert_eq!(begin(LOCAL), Begin::Done(b"answer".to_vec()));
         store.abandon_request(LOCAL, "r1").unwrap();
         assert_eq!(begin(LOCAL), Begin::Done(b"answer".to_vec()));
-        assert!(store.begin_request(LOCAL, "r1", "Exec").is_err());
-        assert!(store.begin_request(LOCAL, "", "Exec").is_err());
+        assert!(store.begin_request(LOCAL, "r1", "Exec", b"x").is_err());
+        assert!(store.begin_request(LOCAL, "r1", "Create", b"y").is_err());
+        assert!(store.begin_request(LOCAL, "", "Exec", b"").is_err());
     }
 
     #[test]
@@ -116,7 +132,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let new = std::thread::scope(|scope| {
-            let ask = || store.begin_request(LOCAL, "r", "Create").unwrap() == Begin::New;
+            let ask = || store.begin_request(LOCAL, "r", "Create", b"").unwrap() == Begin::New;
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).filter(|new| *new).count()
         });
@@ -127,18 +143,18 @@ mod tests {
     fn a_new_server_abandons_what_the_old_one_was_at_and_keeps_its_answers() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
-        store.begin_request(LOCAL, "half", "Create").unwrap();
-        store.begin_request(LOCAL, "done", "Create").unwrap();
+        store.begin_request(LOCAL, "half", "Create", b"").unwrap();
+        store.begin_request(LOCAL, "done", "Create", b"").unwrap();
         store.finish_request(LOCAL, "done", b"x").unwrap();
         drop(store);
         let store = Store::open(dir.path()).unwrap();
-        assert_eq!(store.begin_request(LOCAL, "half", "Create").unwrap(), Begin::New);
+        assert_eq!(store.begin_request(LOCAL, "half", "Create", b"").unwrap(), Begin::New);
         assert_eq!(
-            store.begin_request(LOCAL, "done", "Create").unwrap(),
+            store.begin_request(LOCAL, "done", "Create", b"").unwrap(),
             Begin::Done(b"x".to_vec())
         );
         assert_eq!(store.sweep_requests().unwrap(), 0);
         assert_eq!(store.sweep_requests_before(now_ms() + 1).unwrap(), 1);
-        assert_eq!(store.begin_request(LOCAL, "done", "Create").unwrap(), Begin::New);
+        assert_eq!(store.begin_request(LOCAL, "done", "Create", b"").unwrap(), Begin::New);
     }
 }

@@ -6,7 +6,7 @@ use super::OpenError;
 
 /// What makes each version of the tables out of the one before. A step that was released is never
 /// changed, only followed by another.
-pub(super) const STEPS: &[&str] = &[VERSION_1];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2];
 
 const VERSION_1: &str = "
 CREATE TABLE accounts (
@@ -123,6 +123,25 @@ CREATE TABLE requests (
     PRIMARY KEY (account, request_id)
 ) STRICT;
 CREATE INDEX requests_by_age ON requests (created_ms);
+";
+
+const VERSION_2: &str = "
+-- How far the journal of a sandbox is known to go, and after the sandbox's end whose it was.
+CREATE TABLE journals (
+    sandbox_id TEXT PRIMARY KEY,
+    account TEXT NOT NULL REFERENCES accounts (name),
+    -- None while the sandbox exists.
+    ended_ms INTEGER,
+    reason TEXT NOT NULL DEFAULT '',
+    head TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX journals_by_end ON journals (ended_ms) WHERE ended_ms IS NOT NULL;
+
+-- A hash of what was asked: the same id is for the same request only.
+ALTER TABLE requests ADD COLUMN content BLOB NOT NULL DEFAULT x'';
+
+-- Directories of the newest version, which count like files.
+ALTER TABLE codebases ADD COLUMN directory_count INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// Brings the tables up to date, one transaction for each step.

@@ -10,6 +10,7 @@ use ringfence_engine::problem::{Problem, Result};
 use ringfence_engine::store::{Codebase, CodebaseFilter, Page};
 use ringfence_wire::v1;
 use ringfence_wire::v1::codebase_service_server::CodebaseService;
+use ringfence_wire::v1::upload_chunk::{Content as Piece, Metadata};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -18,6 +19,7 @@ use super::Services;
 use super::sandboxes::{Answer, answer, required};
 use crate::caller::caller;
 use crate::convert;
+use crate::repeats::{Answered, Asked, content, to_the_end};
 use crate::status::status_of;
 
 const PIECE: usize = 64 * 1024;
@@ -85,20 +87,54 @@ fn manifest(entries: Vec<v1::ManifestEntry>) -> Vec<ManifestEntry> {
     entries.into_iter().map(each).collect()
 }
 
-/// The first message says what; the rest is passed on piece by piece.
+fn invalid(message: &str) -> Status {
+    status_of(Problem::invalid(message))
+}
+
+/// What the first message says.
+async fn metadata(
+    chunks: &mut Streaming<v1::UploadChunk>,
+) -> std::result::Result<Metadata, Status> {
+    match chunks.message().await?.and_then(|chunk| chunk.content) {
+        Some(Piece::Metadata(metadata)) => Ok(metadata),
+        Some(Piece::Data(_)) => Err(invalid("metadata comes before data")),
+        None => Err(invalid("metadata is required")),
+    }
+}
+
+async fn next_data(
+    chunks: &mut Streaming<v1::UploadChunk>,
+) -> std::result::Result<Option<bytes::Bytes>, Status> {
+    match chunks.message().await?.map(|chunk| chunk.content) {
+        None => Ok(None),
+        Some(Some(Piece::Data(data))) => Ok(Some(data)),
+        Some(Some(Piece::Metadata(_))) => Err(invalid("metadata comes once")),
+        Some(None) => Ok(Some(bytes::Bytes::new())),
+    }
+}
+
+/// The same request must have the same bytes, which only shows when they have come.
+async fn compare(
+    former: &v1::UploadResult,
+    chunks: &mut Streaming<v1::UploadChunk>,
+) -> std::result::Result<(), Status> {
+    let mut hasher = blake3::Hasher::new();
+    while let Some(data) = next_data(chunks).await? {
+        hasher.update(&data);
+    }
+    match hasher.finalize().to_hex().as_str() == former.blake3 {
+        true => Ok(()),
+        false => Err(invalid("the request id was used for something else")),
+    }
+}
+
+/// The bytes are passed on piece by piece.
 async fn receive(
     codebases: Codebases,
     account: String,
-    mut chunks: Streaming<v1::UploadChunk>,
+    metadata: Metadata,
+    chunks: &mut Streaming<v1::UploadChunk>,
 ) -> std::result::Result<v1::UploadResult, Status> {
-    use v1::upload_chunk::Content as Piece;
-    let invalid = |message: &str| status_of(Problem::invalid(message));
-    let first = chunks.message().await?.and_then(|chunk| chunk.content);
-    let metadata = match first {
-        Some(Piece::Metadata(metadata)) => metadata,
-        Some(Piece::Data(_)) => return Err(invalid("metadata comes before data")),
-        None => return Err(invalid("metadata is required")),
-    };
     let target = match metadata.staged {
         true => UploadTarget::Stage { digest: None },
         false => UploadTarget::File { path: metadata.file_path.clone(), mode: metadata.mode },
@@ -106,14 +142,8 @@ async fn receive(
     let id = metadata.codebase_id.clone();
     let begin = move || codebases.begin_upload(&account, &id, target);
     let mut upload = blocking(begin).await.map_err(status_of)?;
-    while let Some(chunk) = chunks.message().await? {
-        match chunk.content {
-            Some(Piece::Data(data)) => {
-                upload = blocking(move || write(upload, &data)).await.map_err(status_of)?;
-            }
-            Some(Piece::Metadata(_)) => return Err(invalid("metadata comes once")),
-            None => {}
-        }
+    while let Some(data) = next_data(chunks).await? {
+        upload = blocking(move || write(upload, &data)).await.map_err(status_of)?;
     }
     let done = blocking(move || upload.finish()).await.map_err(status_of)?;
     Ok(v1::UploadResult {
@@ -168,6 +198,7 @@ impl CodebaseService for Services {
         request: Request<v1::CreateCodebaseRequest>,
     ) -> Answer<v1::Codebase> {
         let caller = caller(&request).map_err(status_of)?;
+        let repeat = Asked::of(&request, "CreateCodebase", &request.get_ref().request_id)?;
         let asked = request.into_inner();
         if !asked.local_path.is_empty() {
             caller.may_name_host_paths().map_err(status_of)?;
@@ -179,9 +210,12 @@ impl CodebaseService for Services {
             mask: asked.mask,
             ignore_files: asked.ignore_files,
         };
-        let codebases = self.codebases.clone();
-        let made = blocking(move || codebases.create(&caller.account, wanted)).await;
-        answer(made.map(shown))
+        let (codebases, repeats) = (self.codebases.clone(), self.repeats.clone());
+        let made = to_the_end(async move {
+            let create = blocking(move || codebases.create(&caller.account, wanted));
+            repeats.once(repeat, async { create.await.map(shown).map_err(status_of) }).await
+        });
+        Ok(made.await?.response())
     }
 
     async fn get_codebase(&self, request: Request<v1::GetCodebaseRequest>) -> Answer<v1::Codebase> {
@@ -221,8 +255,20 @@ impl CodebaseService for Services {
         request: Request<Streaming<v1::UploadChunk>>,
     ) -> Answer<v1::UploadResult> {
         let caller = caller(&request).map_err(status_of)?;
-        let done = receive(self.codebases.clone(), caller.account, request.into_inner()).await?;
-        Ok(Response::new(done))
+        let mut chunks = request.into_inner();
+        let metadata = metadata(&mut chunks).await?;
+        let asked = Asked {
+            account: caller.account.clone(),
+            request_id: metadata.request_id.clone(),
+            method: "UploadFiles",
+            content: content(&metadata),
+        };
+        let upload = receive(self.codebases.clone(), caller.account, metadata, &mut chunks);
+        let Answered { message, is_repeated } = self.repeats.once(asked, upload).await?;
+        if is_repeated {
+            compare(&message, &mut chunks).await?;
+        }
+        Ok(Response::new(message))
     }
 
     async fn download_file(
@@ -277,9 +323,15 @@ impl CodebaseService for Services {
         request: Request<v1::CommitUploadRequest>,
     ) -> Answer<v1::Codebase> {
         let caller = caller(&request).map_err(status_of)?;
+        let repeat = Asked::of(&request, "CommitUpload", &request.get_ref().request_id)?;
         let (codebases, asked) = (self.codebases.clone(), request.into_inner());
         let commit =
             move || codebases.commit(&caller.account, &asked.codebase_id, &manifest(asked.entries));
-        answer(blocking(commit).await.map(shown))
+        let repeats = self.repeats.clone();
+        let done = to_the_end(async move {
+            let commit = async { blocking(commit).await.map(shown).map_err(status_of) };
+            repeats.once(repeat, commit).await
+        });
+        Ok(done.await?.response())
     }
 }

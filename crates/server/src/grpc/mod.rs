@@ -1,14 +1,29 @@
 //! The services of `api/`, one file each.
 
+mod audit;
 mod codebases;
+mod info;
+mod logs;
+mod processes;
 mod sandboxes;
 mod sessions;
+mod terminals;
+mod tokens;
 
 use ringfence_engine::codebases::Codebases;
 use ringfence_engine::sandboxes::Sandboxes;
+use ringfence_engine::store::Store;
+use ringfence_wire::v1::audit_service_server::AuditServiceServer;
 use ringfence_wire::v1::codebase_service_server::CodebaseServiceServer;
+use ringfence_wire::v1::process_service_server::ProcessServiceServer;
 use ringfence_wire::v1::sandbox_service_server::SandboxServiceServer;
+use ringfence_wire::v1::server_service_server::ServerServiceServer;
+use ringfence_wire::v1::terminal_service_server::TerminalServiceServer;
+use ringfence_wire::v1::token_service_server::TokenServiceServer;
 use tonic::service::Routes;
+
+use crate::exit_code::WithExitCodes;
+use crate::repeats::Repeats;
 
 /// A message with a command or a piece of a file; anything larger is refused.
 const LARGEST_MESSAGE: usize = 16 * 1024 * 1024;
@@ -25,7 +40,12 @@ pub(crate) fn routes(services: Services) -> axum::Router {
     // From a router of ours: it has no answer of its own for what is not there.
     Routes::from(axum::Router::new())
         .add_service(served!(CodebaseServiceServer))
-        .add_service(served!(SandboxServiceServer))
+        .add_service(WithExitCodes::new(served!(SandboxServiceServer)))
+        .add_service(served!(ProcessServiceServer))
+        .add_service(served!(TerminalServiceServer))
+        .add_service(served!(AuditServiceServer))
+        .add_service(served!(TokenServiceServer))
+        .add_service(served!(ServerServiceServer))
         .into_axum_router()
 }
 
@@ -48,4 +68,6 @@ pub(crate) fn is_method(path: &str) -> bool {
 pub(crate) struct Services {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) codebases: Codebases,
+    pub(crate) store: Store,
+    pub(crate) repeats: Repeats,
 }

@@ -16,6 +16,8 @@ use super::{Services, sessions};
 use crate::caller::caller;
 use crate::commands::{Output, Wanted, attached, collect, stream};
 use crate::convert;
+use crate::exit_code::{self, noting_exit_code};
+use crate::repeats::{Asked, to_the_end};
 use crate::status::status_of;
 
 pub(super) type Answer<T> = std::result::Result<Response<T>, Status>;
@@ -163,9 +165,9 @@ fn command(asked: v1::ExecRequest) -> Result<(String, Exec, Option<Bytes>)> {
 
 #[tonic::async_trait]
 impl SandboxService for Services {
-    type ExecStreamStream = Pieces<v1::ExecOutput>;
-    type ExecAttachedStream = Pieces<v1::ExecOutput>;
-    type SessionExecStreamStream = Pieces<v1::ExecOutput>;
+    type ExecStreamStream = exit_code::Pieces;
+    type ExecAttachedStream = exit_code::Pieces;
+    type SessionExecStreamStream = exit_code::Pieces;
     type SessionLogStream = Pieces<v1::LogChunk>;
     type LeaseSandboxStream = Pieces<v1::LeaseState>;
 
@@ -173,7 +175,14 @@ impl SandboxService for Services {
         &self,
         request: Request<v1::CreateSandboxRequest>,
     ) -> Answer<v1::Sandbox> {
-        answer(Services::create_sandbox(self, request).await)
+        let asked = Asked::of(&request, "CreateSandbox", &request.get_ref().request_id)?;
+        let services = self.clone();
+        let made = to_the_end(async move {
+            let made =
+                async { Services::create_sandbox(&services, request).await.map_err(status_of) };
+            services.repeats.once(asked, made).await
+        });
+        Ok(made.await?.response())
     }
 
     async fn get_sandbox(&self, request: Request<v1::GetSandboxRequest>) -> Answer<v1::Sandbox> {
@@ -197,15 +206,17 @@ impl SandboxService for Services {
     ) -> Answer<v1::Sandbox> {
         let caller = caller(&request).map_err(status_of)?;
         let id = required("sandbox_id", &request.get_ref().sandbox_id).map_err(status_of)?;
-        let record = self.sandboxes.start(&caller.account, id).await;
-        answer(record.map(|record| self.shown(record)))
+        let (sandboxes, id) = (self.sandboxes.clone(), id.to_owned());
+        let start = async move { sandboxes.start(&caller.account, &id).await.map_err(status_of) };
+        Ok(Response::new(self.shown(to_the_end(start).await?)))
     }
 
     async fn stop_sandbox(&self, request: Request<v1::StopSandboxRequest>) -> Answer<v1::Sandbox> {
         let caller = caller(&request).map_err(status_of)?;
         let id = required("sandbox_id", &request.get_ref().sandbox_id).map_err(status_of)?;
-        let record = self.sandboxes.stop(&caller.account, id).await;
-        answer(record.map(|record| self.shown(record)))
+        let (sandboxes, id) = (self.sandboxes.clone(), id.to_owned());
+        let stop = async move { sandboxes.stop(&caller.account, &id).await.map_err(status_of) };
+        Ok(Response::new(self.shown(to_the_end(stop).await?)))
     }
 
     async fn destroy_sandbox(
@@ -214,11 +225,18 @@ impl SandboxService for Services {
     ) -> Answer<v1::Empty> {
         let caller = caller(&request).map_err(status_of)?;
         let id = required("sandbox_id", &request.get_ref().sandbox_id).map_err(status_of)?;
-        answer(self.sandboxes.destroy(&caller.account, id).await.map(|()| v1::Empty {}))
+        let (sandboxes, id) = (self.sandboxes.clone(), id.to_owned());
+        let destroy =
+            async move { sandboxes.destroy(&caller.account, &id).await.map_err(status_of) };
+        to_the_end(destroy).await?;
+        Ok(Response::new(v1::Empty {}))
     }
 
     async fn exec(&self, request: Request<v1::ExecRequest>) -> Answer<v1::ExecResult> {
-        answer(Services::exec(self, request).await)
+        let asked = Asked::of(&request, "Exec", &request.get_ref().request_id)?;
+        // Who leaves cancels the command, so this is not to be carried through.
+        let run = async { Services::exec(self, request).await.map_err(status_of) };
+        Ok(self.repeats.once(asked, run).await?.response())
     }
 
     async fn exec_stream(
@@ -226,7 +244,7 @@ impl SandboxService for Services {
         request: Request<v1::ExecRequest>,
     ) -> Answer<Self::ExecStreamStream> {
         let output = Services::exec_stream(self, request).await;
-        answer(output.map(|output| Box::pin(output) as Self::ExecStreamStream))
+        output.map(noting_exit_code).map_err(status_of)
     }
 
     async fn exec_attached(
@@ -234,7 +252,7 @@ impl SandboxService for Services {
         request: Request<Streaming<v1::ExecInput>>,
     ) -> Answer<Self::ExecAttachedStream> {
         let output = Services::exec_attached(self, request).await;
-        answer(output.map(|output| Box::pin(output) as Self::ExecAttachedStream))
+        output.map(noting_exit_code).map_err(status_of)
     }
 
     async fn create_session(
@@ -266,7 +284,9 @@ impl SandboxService for Services {
         &self,
         request: Request<v1::SessionExecRequest>,
     ) -> Answer<v1::ExecResult> {
-        answer(sessions::exec(self, request).await)
+        let asked = Asked::of(&request, "SessionExec", &request.get_ref().request_id)?;
+        let run = async { sessions::exec(self, request).await.map_err(status_of) };
+        Ok(self.repeats.once(asked, run).await?.response())
     }
 
     async fn session_exec_stream(
@@ -274,7 +294,7 @@ impl SandboxService for Services {
         request: Request<v1::SessionExecRequest>,
     ) -> Answer<Self::SessionExecStreamStream> {
         let output = sessions::exec_stream(self, request).await;
-        answer(output.map(|output| Box::pin(output) as Self::SessionExecStreamStream))
+        output.map(noting_exit_code).map_err(status_of)
     }
 
     async fn session_log(

@@ -3,22 +3,16 @@
 use bytes::Bytes;
 use ringfence_engine::Caller;
 use ringfence_engine::problem::{Problem, Result};
-use ringfence_engine::sandboxes::ask::problem_of;
-use ringfence_engine::wardens::call::Step;
 use ringfence_link::warden::{OpenSession, Reply, Request as Ask, SessionExec, SessionInfo};
 use ringfence_wire::v1;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Status};
+use tonic::Request;
 
 use super::Services;
+use super::logs::{self, Chunks};
 use super::sandboxes::required;
 use crate::caller::caller;
 use crate::commands::{Output, Wanted, collect, stream};
 use crate::convert;
-use crate::status::status_of;
-
-pub(super) type Chunks = ReceiverStream<std::result::Result<v1::LogChunk, Status>>;
 
 pub(super) async fn create(
     services: &Services,
@@ -164,34 +158,5 @@ pub(super) async fn log(
     let id = sandbox_of(services, &caller, &asked.session_id, &asked.sandbox_id).await?;
     let from = u64::try_from(asked.from).map_err(|_| Problem::invalid("`from` is negative"))?;
     let ask = Ask::SessionLog { which: asked.session_id, from, follow: asked.follow };
-    let mut call = services.sandboxes.call(&caller.account, &id, ask).await?;
-    let (send, receive) = mpsc::channel(16);
-    tokio::spawn(async move {
-        let mut offset = 0;
-        loop {
-            let step = tokio::select! {
-                () = send.closed() => return,
-                step = call.steps.next() => step,
-            };
-            let message = match step {
-                Ok(Step::Reply(Reply::Log { from })) => {
-                    offset = from as i64;
-                    continue;
-                }
-                Ok(Step::Output(data) | Step::Error(data)) => {
-                    let chunk = v1::LogChunk { offset, data: data.into(), ..Default::default() };
-                    offset += chunk.data.len() as i64;
-                    Ok(chunk)
-                }
-                Ok(Step::Reply(Reply::LogEnd { .. })) => return,
-                Ok(Step::Reply(_)) => continue,
-                Err(error) => Err(status_of(problem_of(error))),
-            };
-            let over = message.is_err();
-            if send.send(message).await.is_err() || over {
-                return;
-            }
-        }
-    });
-    Ok(ReceiverStream::new(receive))
+    Ok(logs::chunks(services.sandboxes.call(&caller.account, &id, ask).await?))
 }

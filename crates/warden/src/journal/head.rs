@@ -99,6 +99,15 @@ pub(super) fn write(file: &File, record: Record) -> io::Result<()> {
     file.write_all_at(record.to_line().as_bytes(), 0)
 }
 
+/// How far the journal in `dir` goes, by its head alone. None if that is missing or damaged.
+pub fn last(dir: &Path) -> io::Result<Option<Head>> {
+    match read(dir) {
+        Ok(record) => Ok(record.map(|record| record.head)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 /// The record; `None` if it is damaged.
 pub(super) fn read(dir: &Path) -> io::Result<Option<Record>> {
     for _ in 0..TRIES {

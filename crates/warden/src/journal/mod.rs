@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use access::Caller;
 pub use event::Event;
-pub use head::{Head, NotAHead};
+pub use head::{Head, NotAHead, last as last_head};
 pub use line::Entry;
 pub use read::{Follow, Lines, ReadError, StoredLine, follow, read};
 pub use text::{List, Text};

@@ -217,13 +217,15 @@ fn trees_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_tree_over_the_limits_is_refused_before_anything_is_sent() {
-    let limits = Limits { max_file_size: 10, max_codebase_size: 15, max_files: 3 };
+    let limits =
+        Limits { max_file_size: 10, max_codebase_size: 15, max_files: 3, ..Limits::default() };
     let fixture = Fixture::with(limits);
     let id = fixture.create();
     let cases = [
         ("max_file_size", vec![file("a", &[0; 11], 0o644)]),
         ("max_codebase_size", vec![file("a", &[0; 9], 0o644), file("b", &[1; 9], 0o644)]),
         ("max_files", (0..4).map(|n| directory(&n.to_string())).collect()),
+        ("max_files", vec![file("a/b/c/d", b"", 0o644)]),
     ];
     for (limit, entries) in cases {
         let asked = fixture.codebases.negotiate(LOCAL, &id, &entries);

@@ -183,7 +183,8 @@ fn a_file_is_as_before_until_the_upload_ends_and_an_abandoned_one_leaves_nothing
 
 #[test]
 fn limits_hold_and_say_which() {
-    let limits = Limits { max_file_size: 10, max_codebase_size: 15, max_files: 3 };
+    let limits =
+        Limits { max_file_size: 10, max_codebase_size: 15, max_files: 3, ..Limits::default() };
     let fixture = Fixture::with(limits);
     let id = fixture.create();
     let over = |result: Result<UploadDone>, limit: &str| {
@@ -217,4 +218,55 @@ fn stored_files_are_nobody_elses() {
     assert_eq!(mode(&fixture.dir.path().join("codebases")), 0o700);
     let file = fixture.tree(&id).join("f").metadata().unwrap();
     assert_eq!((file.mode() & 0o777, file.nlink()), (0o644, 1));
+}
+
+#[test]
+fn an_account_stores_so_much_in_all_its_codebases() {
+    let fixture = Fixture::with(Limits { max_account_size: 10, ..Limits::default() });
+    let (one, two) = (fixture.create(), fixture.create());
+    let over = |result: Result<UploadDone>| {
+        let problem = assert_code(result, Code::ResourceLimitExceeded);
+        assert_eq!(problem.details["limit"], "max_account_size");
+        assert_eq!(problem.details["most"], "10");
+    };
+    over(fixture.write(&one, "a", &[0; 11]));
+    fixture.write(&one, "a", &[0; 6]).unwrap();
+    over(fixture.write(&two, "a", &[0; 5]));
+    over(fixture.upload(&two, UploadTarget::Stage { digest: None }, &[0; 5]));
+    fixture.write(&one, "a", &[0; 3]).unwrap();
+    fixture.write(&two, "a", &[0; 7]).unwrap();
+    over(fixture.write(&two, "b", &[0; 1]));
+    fixture.codebases.delete(LOCAL, &one).unwrap();
+    fixture.write(&two, "b", &[0; 3]).unwrap();
+}
+
+#[test]
+fn uploads_at_once_do_not_pass_the_limit_of_an_account_together() {
+    let fixture = Fixture::with(Limits { max_account_size: 10, ..Limits::default() });
+    let ids: Vec<String> = (0..8).map(|_| fixture.create()).collect();
+    let stored = std::thread::scope(|scope| {
+        let fixture = &fixture;
+        let write = |id: &String| {
+            let id = id.clone();
+            scope.spawn(move || fixture.write(&id, "a", &[0; 4]).is_ok())
+        };
+        let threads: Vec<_> = ids.iter().map(write).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|ok| *ok).count()
+    });
+    assert_eq!(stored, 2);
+}
+
+#[test]
+fn directories_count_like_files() {
+    let fixture = Fixture::with(Limits { max_files: 4, ..Limits::default() });
+    let id = fixture.create();
+    let over = |result: Result<UploadDone>| {
+        let problem = assert_code(result, Code::ResourceLimitExceeded);
+        assert_eq!(problem.details["limit"], "max_files");
+    };
+    over(fixture.write(&id, "a/b/c/d/e", b""));
+    fixture.write(&id, "a/b/c", b"").unwrap();
+    fixture.write(&id, "a/d", b"").unwrap();
+    over(fixture.write(&id, "e", b""));
+    fixture.write(&id, "a/d", b"again").unwrap();
 }
