@@ -7,7 +7,7 @@ mod logs;
 mod processes;
 mod sandboxes;
 mod sessions;
-mod terminals;
+pub(crate) mod terminals;
 mod tokens;
 
 use ringfence_engine::codebases::Codebases;

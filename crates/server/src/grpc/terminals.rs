@@ -13,6 +13,7 @@ use ringfence_wire::v1::terminal_output::Content as Shown;
 use ringfence_wire::v1::terminal_service_server::TerminalService;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Services;
@@ -29,7 +30,18 @@ const USUAL_SIZE: (u16, u16) = (24, 80);
 const WAITING: usize = 16;
 const PIECE: usize = 64 * 1024;
 
-type Screen = ReceiverStream<std::result::Result<v1::TerminalOutput, Status>>;
+/// What a viewer says, on whichever way.
+pub(crate) trait Said:
+    Stream<Item = std::result::Result<v1::TerminalInput, Status>> + Send + Unpin + 'static
+{
+}
+
+impl<S> Said for S where
+    S: Stream<Item = std::result::Result<v1::TerminalInput, Status>> + Send + Unpin + 'static
+{
+}
+
+pub(crate) type Screen = ReceiverStream<std::result::Result<v1::TerminalOutput, Status>>;
 type Pieces = mpsc::Sender<std::result::Result<v1::TerminalOutput, Status>>;
 type FileChunks = ReceiverStream<std::result::Result<v1::FileChunk, Status>>;
 
@@ -96,13 +108,11 @@ impl Services {
         }
     }
 
-    async fn attach_terminal(
-        &self,
-        request: Request<Streaming<v1::TerminalInput>>,
-    ) -> Result<Screen> {
+    /// The first thing said names the terminal.
+    pub(crate) async fn attach_terminal(&self, request: Request<impl Said>) -> Result<Screen> {
         let caller = caller(&request)?;
         let mut said = request.into_inner();
-        let first = said.message().await.ok().flatten().and_then(|input| input.content);
+        let first = said.next().await.and_then(|input| input.ok()?.content);
         let Some(Input::Attach(asked)) = first else {
             return Err(Problem::invalid("the first message must say which terminal"));
         };
@@ -147,7 +157,7 @@ impl Services {
 
 /// What is shown goes one way and what is typed the other, and neither waits for the other: a
 /// program may stop reading until somebody has read what it wrote.
-fn watch(call: Call, said: Streaming<v1::TerminalInput>) -> Screen {
+fn watch(call: Call, said: impl Said) -> Screen {
     let Call { steps, sender } = call;
     let (send, receive) = mpsc::channel(WAITING);
     tokio::spawn(async move {
@@ -186,8 +196,8 @@ async fn show(mut steps: Steps, send: &Pieces) {
 
 /// Returns only when the viewer has said something that makes no sense. One who has nothing more to
 /// type still watches; one who leaves is noticed by whoever shows.
-async fn type_in(mut sender: Sender, mut said: Streaming<v1::TerminalInput>, send: &Pieces) {
-    while let Ok(Some(input)) = said.message().await {
+async fn type_in(mut sender: Sender, mut said: impl Said, send: &Pieces) {
+    while let Some(Ok(input)) = said.next().await {
         let told = match input.content {
             Some(Input::Data(bytes)) => sender.input(&bytes).await,
             Some(Input::Size(asked)) => match size(asked.rows, asked.columns) {

@@ -9,12 +9,14 @@
 //! | [`routes`] | the table |
 //! | [`message`] | from a request to a message |
 //! | [`stream`] | answers that go on: server-sent events, or a line for each message |
+//! | [`terminals`] | terminals over a WebSocket |
 //! | [`openapi`] | the description for programs |
 
 mod message;
 mod openapi;
 mod routes;
 mod stream;
+mod terminals;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -24,6 +26,7 @@ use http::header::CONTENT_TYPE;
 use prost_reflect::{DescriptorPool, MethodDescriptor};
 use ringfence_engine::Caller;
 use ringfence_engine::problem::{Code, Problem};
+use ringfence_wire::v1;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tonic::Status;
@@ -129,6 +132,28 @@ impl Table {
             }
         };
         self.add(verb, path, handler);
+    }
+
+    /// A call whose answer is the bytes of a file.
+    fn download<Q, S, F, Fut>(&mut self, path: &'static str, method: &str, call: F)
+    where
+        Q: DeserializeOwned + Send + 'static,
+        S: tokio_stream::Stream<Item = Result<v1::FileChunk, Status>> + Send + 'static,
+        F: Fn(Services, tonic::Request<Q>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<tonic::Response<S>, Status>> + Send,
+    {
+        let method = self.describe(Verb::Get, path, method);
+        let handler = async move |State(services): State<Services>, request: Request| {
+            let asked = match message::read(&method, request).await {
+                Ok(asked) => asked,
+                Err(problem) => return rest_refusal(&status_of(problem)),
+            };
+            match call(services, asked).await {
+                Ok(answer) => stream::bytes(answer.into_inner()),
+                Err(status) => rest_refusal(&status),
+            }
+        };
+        self.add(Verb::Get, path, handler);
     }
 
     fn add<H, T>(&mut self, verb: Verb, path: &'static str, handler: H)

@@ -103,6 +103,9 @@ fn responses(route: &Route, output: &MessageDescriptor, schemas: &mut Schemas) -
     let schema = schemas.message(output);
     let content = match route.method.is_server_streaming() {
         false => json!({"application/json": {"schema": schema}}),
+        true if output.name() == "FileChunk" => json!({
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        }),
         true => json!({
             "application/x-ndjson": {"schema": schema},
             "text/event-stream": {"schema": {"type": "string"}},

@@ -1,10 +1,15 @@
 //! Every route and the call it makes.
 
+use ringfence_wire::v1::audit_service_server::AuditService;
 use ringfence_wire::v1::codebase_service_server::CodebaseService;
+use ringfence_wire::v1::process_service_server::ProcessService;
 use ringfence_wire::v1::sandbox_service_server::SandboxService;
+use ringfence_wire::v1::server_service_server::ServerService;
+use ringfence_wire::v1::terminal_service_server::TerminalService;
+use ringfence_wire::v1::token_service_server::TokenService;
 
-use super::Table;
 use super::Verb::{Delete, Get, Post};
+use super::{Table, terminals};
 use crate::grpc::Services;
 
 macro_rules! call {
@@ -18,6 +23,9 @@ pub(super) fn table() -> Table {
     codebases(&mut table);
     sandboxes(&mut table);
     sessions(&mut table);
+    processes(&mut table);
+    screens(&mut table);
+    the_server(&mut table);
     table
 }
 
@@ -62,4 +70,40 @@ fn sessions(table: &mut Table) {
     table.unary(Post, "/v1/sessions/{session_id}/exec", "SandboxService.SessionExec", call!(SandboxService::session_exec));
     table.streaming(Post, "/v1/sessions/{session_id}/exec/stream", "SandboxService.SessionExecStream", call!(SandboxService::session_exec_stream));
     table.streaming(Get, "/v1/sessions/{session_id}/log", "SandboxService.SessionLog", call!(SandboxService::session_log));
+}
+
+#[rustfmt::skip]
+fn processes(table: &mut Table) {
+    const ALL: &str = "/v1/sandboxes/{sandbox_id}/processes";
+    const ONE: &str = "/v1/sandboxes/{sandbox_id}/processes/{process_id}";
+    table.unary(Post, ALL, "ProcessService.StartProcess", call!(ProcessService::start_process));
+    table.unary(Get, ALL, "ProcessService.ListProcesses", call!(ProcessService::list_processes));
+    table.unary(Delete, ALL, "ProcessService.KillAllProcesses", call!(ProcessService::kill_all_processes));
+    table.unary(Get, ONE, "ProcessService.GetProcess", call!(ProcessService::get_process));
+    table.streaming(Get, "/v1/sandboxes/{sandbox_id}/processes/{process_id}/log", "ProcessService.ProcessLog", call!(ProcessService::process_log));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/processes/{process_id}/wait", "ProcessService.WaitProcess", call!(ProcessService::wait_process));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/processes/{process_id}/kill", "ProcessService.KillProcess", call!(ProcessService::kill_process));
+}
+
+#[rustfmt::skip]
+fn screens(table: &mut Table) {
+    const ALL: &str = "/v1/sandboxes/{sandbox_id}/terminals";
+    const ONE: &str = "/v1/sandboxes/{sandbox_id}/terminals/{terminal_id}";
+    table.unary(Post, ALL, "TerminalService.OpenTerminal", call!(TerminalService::open_terminal));
+    table.unary(Get, ALL, "TerminalService.ListTerminals", call!(TerminalService::list_terminals));
+    table.unary(Delete, ONE, "TerminalService.CloseTerminal", call!(TerminalService::close_terminal));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/terminals/{terminal_id}/resize", "TerminalService.ResizeTerminal", call!(TerminalService::resize_terminal));
+    table.download("/v1/sandboxes/{sandbox_id}/terminals/{terminal_id}/recording", "TerminalService.TerminalRecording", call!(TerminalService::terminal_recording));
+    table.add(Get, "/v1/sandboxes/{sandbox_id}/terminals/{terminal_id}/attach", terminals::attach);
+}
+
+#[rustfmt::skip]
+fn the_server(table: &mut Table) {
+    const TOKENS: &str = "/v1/tokens";
+    table.unary(Get, "/v1/info", "ServerService.Info", call!(ServerService::info));
+    table.streaming(Get, "/v1/sandboxes/{sandbox_id}/audit", "AuditService.Audit", call!(AuditService::audit));
+    table.unary(Get, "/v1/sandboxes/{sandbox_id}/audit/verify", "AuditService.VerifyAudit", call!(AuditService::verify_audit));
+    table.unary(Post, TOKENS, "TokenService.CreateToken", call!(TokenService::create_token));
+    table.unary(Get, TOKENS, "TokenService.ListTokens", call!(TokenService::list_tokens));
+    table.unary(Delete, "/v1/tokens/{token_id}", "TokenService.RevokeToken", call!(TokenService::revoke_token));
 }

@@ -9,8 +9,9 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use ringfence_engine::problem::Problem;
+use ringfence_wire::v1;
 use serde::Serialize;
 use tokio_stream::{Stream, StreamExt};
 use tonic::Status;
@@ -52,6 +53,21 @@ pub(super) fn lines<A: Serialize + Send + 'static>(
         Told::Message(json) => Some(line(json)),
     });
     ([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response()
+}
+
+/// The bytes of a file. One that cannot be read to its end is cut off, so that nobody takes what has
+/// come for all of it.
+pub(super) fn bytes(
+    pieces: impl Stream<Item = Result<v1::FileChunk, Status>> + Send + 'static,
+) -> Response {
+    let pieces = pieces.map(|piece| piece.map(|piece| piece.data));
+    let unread = [
+        (CONTENT_TYPE, "application/octet-stream"),
+        // Whatever it is, a browser must not take it for a page of ours.
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CONTENT_DISPOSITION, "attachment"),
+    ];
+    (unread, Body::from_stream(pieces)).into_response()
 }
 
 fn line(mut json: String) -> Result<Bytes, Infallible> {
