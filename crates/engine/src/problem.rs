@@ -18,6 +18,7 @@ pub enum Code {
     FileNotFound,
     PermissionDenied,
     SandboxNotRunning,
+    SandboxRunning,
     SessionClosed,
     CodebaseInUse,
     SnapshotInUse,
@@ -35,7 +36,7 @@ pub enum Code {
 }
 
 impl Code {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::InvalidArgument,
         Self::Unauthenticated,
         Self::CodebaseNotFound,
@@ -47,6 +48,7 @@ impl Code {
         Self::FileNotFound,
         Self::PermissionDenied,
         Self::SandboxNotRunning,
+        Self::SandboxRunning,
         Self::SessionClosed,
         Self::CodebaseInUse,
         Self::SnapshotInUse,
@@ -77,6 +79,7 @@ impl Code {
             Self::FileNotFound => "FILE_NOT_FOUND",
             Self::PermissionDenied => "PERMISSION_DENIED",
             Self::SandboxNotRunning => "SANDBOX_NOT_RUNNING",
+            Self::SandboxRunning => "SANDBOX_RUNNING",
             Self::SessionClosed => "SESSION_CLOSED",
             Self::CodebaseInUse => "CODEBASE_IN_USE",
             Self::SnapshotInUse => "SNAPSHOT_IN_USE",

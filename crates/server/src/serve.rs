@@ -11,6 +11,7 @@ use ringfence_engine::sandboxes::{Sandboxes, Settings};
 use ringfence_engine::store::{LOCAL, OpenError, Store};
 use ringfence_wire::v1::codebase_service_server::CodebaseServiceServer;
 use ringfence_wire::v1::sandbox_service_server::SandboxServiceServer;
+use ringfence_wire::v1::workspace_service_server::WorkspaceServiceServer;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
 use tonic::transport::Server;
@@ -140,12 +141,16 @@ fn router(services: Services, let_in: LetIn) -> tonic::transport::server::Router
     let sandboxes = SandboxServiceServer::new(services.clone())
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(usize::MAX);
+    let workspaces = WorkspaceServiceServer::new(services.clone())
+        .max_decoding_message_size(LARGEST_MESSAGE)
+        .max_encoding_message_size(usize::MAX);
     let codebases = CodebaseServiceServer::new(services)
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(usize::MAX);
     Server::builder()
         .add_service(tonic::service::interceptor::InterceptedService::new(sandboxes, let_in))
         .add_service(tonic::service::interceptor::InterceptedService::new(codebases, let_in))
+        .add_service(tonic::service::interceptor::InterceptedService::new(workspaces, let_in))
 }
 
 /// Whoever is on this machine is the account of this machine, and may not name its directories.

@@ -33,7 +33,7 @@ impl Codebases {
             refuse_missing(&inner.missing(account, id, &manifest)?)?;
             let (tree, files) = inner.build(&codebase, &manifest)?;
             put_in_place(&inner.place(id), &tree, state.version + 1)?;
-            inner.store.replace_tree(id, state.version + 1, &files, digest)?;
+            inner.store.replace_tree(id, state.version + 1, &files, Some(digest))?;
             inner.remove_if_unused(id, state.version)?;
         }
         *life.staged.lock() = None;

@@ -27,6 +27,7 @@
 //! | [`reading`], [`listing`] | files and directories as callers see them |
 //! | [`upload`], [`publish`] | writing files: first aside, then into place |
 //! | [`manifest`], [`commit`], [`build`], [`sources`] | whole trees, of which only the missing contents are sent |
+//! | [`revise`] | the next version, out of a copy of the newest |
 //! | [`versions`], [`life`] | which version is whose |
 //! | [`place`], [`scratch`] | the layout above; what is removed again |
 //! | [`reconcile`] | making records and directories agree again |
@@ -42,6 +43,7 @@ mod publish;
 mod reading;
 mod reconcile;
 mod records;
+mod revise;
 mod scratch;
 mod sources;
 #[cfg(test)]
@@ -105,6 +107,10 @@ impl Codebases {
         let root = Root::make(store.state_dir())?;
         let inner = Inner { store, root, limits, lives: Mutex::default() };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.inner.limits
     }
 }
 

@@ -165,7 +165,7 @@ impl Store {
         id: &str,
         version: i64,
         files: &[FileRow],
-        manifest: Digest,
+        manifest: Option<Digest>,
     ) -> Result<()> {
         self.write(Survives::PowerLoss, |connection| {
             connection.execute("DELETE FROM files WHERE codebase_id = ?", [id])?;
@@ -174,7 +174,7 @@ impl Store {
             let size: u64 = files.iter().map(|file| file.stamp.size).sum();
             let sql = "UPDATE codebases SET version = ?, sealed = 0, size = ?, file_count = ?,
                        updated_ms = ?, manifest = ? WHERE id = ?";
-            let manifest: &[u8] = manifest.as_bytes();
+            let manifest = manifest.as_ref().map(|digest| &digest.as_bytes()[..]);
             let count = files.len() as i64;
             connection.execute(sql, (version, size as i64, count, now_ms(), manifest, id))?;
             Ok(())

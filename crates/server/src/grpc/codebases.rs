@@ -3,11 +3,16 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 
+use bytes::Bytes;
 use ringfence_engine::codebases::{
-    Codebases, Content, Entry, FileKind, ManifestEntry, NewCodebase, OpenFile, Upload, UploadTarget,
+    Content, Entry, FileKind, ManifestEntry, NewCodebase, OpenFile, Upload, UploadDone,
+    UploadTarget,
 };
 use ringfence_engine::problem::{Problem, Result};
+use ringfence_engine::sandboxes::contents::{Incoming, WriteAs};
+use ringfence_engine::sandboxes::files::{FileAt, parse_path};
 use ringfence_engine::store::{Codebase, CodebaseFilter, Page};
+use ringfence_link::files::View;
 use ringfence_wire::v1;
 use ringfence_wire::v1::codebase_service_server::CodebaseService;
 use tokio::sync::mpsc;
@@ -15,6 +20,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Services;
+use super::files::{FileChunks, listing, range, send, take_in};
 use super::sandboxes::{Answer, answer, required};
 use crate::caller::caller;
 use crate::convert;
@@ -85,52 +91,127 @@ fn manifest(entries: Vec<v1::ManifestEntry>) -> Vec<ManifestEntry> {
     entries.into_iter().map(each).collect()
 }
 
-/// The first message says what; the rest is passed on piece by piece.
-async fn receive(
-    codebases: Codebases,
-    account: String,
-    mut chunks: Streaming<v1::UploadChunk>,
-) -> std::result::Result<v1::UploadResult, Status> {
-    use v1::upload_chunk::Content as Piece;
-    let invalid = |message: &str| status_of(Problem::invalid(message));
-    let first = chunks.message().await?.and_then(|chunk| chunk.content);
-    let metadata = match first {
-        Some(Piece::Metadata(metadata)) => metadata,
-        Some(Piece::Data(_)) => return Err(invalid("metadata comes before data")),
-        None => return Err(invalid("metadata is required")),
-    };
-    let target = match metadata.staged {
-        true => UploadTarget::Stage { digest: None },
-        false => UploadTarget::File { path: metadata.file_path.clone(), mode: metadata.mode },
-    };
-    let id = metadata.codebase_id.clone();
-    let begin = move || codebases.begin_upload(&account, &id, target);
-    let mut upload = blocking(begin).await.map_err(status_of)?;
-    while let Some(chunk) = chunks.message().await? {
-        match chunk.content {
-            Some(Piece::Data(data)) => {
-                upload = blocking(move || write(upload, &data)).await.map_err(status_of)?;
-            }
-            Some(Piece::Metadata(_)) => return Err(invalid("metadata comes once")),
-            None => {}
+/// Where the bytes of an upload go.
+enum Taking {
+    Stored(Upload),
+    Workspace(Incoming),
+}
+
+impl Taking {
+    async fn take(self, data: Bytes) -> Result<Self> {
+        match self {
+            Self::Stored(upload) => blocking(move || write(upload, &data)).await.map(Self::Stored),
+            Self::Workspace(incoming) => take_in(incoming, data).await.map(Self::Workspace),
         }
     }
-    let done = blocking(move || upload.finish()).await.map_err(status_of)?;
-    Ok(v1::UploadResult {
-        codebase_id: metadata.codebase_id,
-        file_path: metadata.file_path,
-        size: done.size as i64,
-        checksum: done.md5,
-        blake3: done.blake3,
-    })
+
+    async fn finish(self) -> Result<UploadDone> {
+        match self {
+            Self::Stored(upload) => blocking(move || upload.finish()).await,
+            Self::Workspace(incoming) => incoming.finish_upload().await,
+        }
+    }
+}
+
+impl Services {
+    /// The file as the only started sandbox of the codebase has it, if there is such a sandbox: who
+    /// has run something expects to find what that wrote.
+    fn in_workspace(&self, account: &str, codebase: &str, path: &str) -> Result<Option<FileAt>> {
+        self.codebases.get(account, codebase)?;
+        let Some(sandbox) = self.sandboxes.only_started(account, codebase)? else {
+            return Ok(None);
+        };
+        let (account, view, path) = (account.to_owned(), View::Owner, parse_path(path)?);
+        Ok(Some(FileAt { account, sandbox, view, path }))
+    }
+
+    async fn begin_upload(
+        &self,
+        account: String,
+        metadata: &v1::upload_chunk::Metadata,
+    ) -> Result<Taking> {
+        let (id, path, mode) =
+            (metadata.codebase_id.clone(), metadata.file_path.clone(), metadata.mode);
+        if !metadata.staged
+            && let Some(at) = self.in_workspace(&account, &id, &path)?
+        {
+            let write_as = WriteAs { mode, programs_run: true, parents: true };
+            return self.sandboxes.begin_write(at, write_as).map(Taking::Workspace);
+        }
+        let target = match metadata.staged {
+            true => UploadTarget::Stage { digest: None },
+            false => UploadTarget::File { path, mode },
+        };
+        let codebases = self.codebases.clone();
+        let begin = move || codebases.begin_upload(&account, &id, target);
+        blocking(begin).await.map(Taking::Stored)
+    }
+
+    /// The first message says what; the rest is passed on piece by piece.
+    async fn receive(
+        &self,
+        account: String,
+        mut chunks: Streaming<v1::UploadChunk>,
+    ) -> std::result::Result<v1::UploadResult, Status> {
+        use v1::upload_chunk::Content as Piece;
+        let invalid = |message: &str| status_of(Problem::invalid(message));
+        let first = chunks.message().await?.and_then(|chunk| chunk.content);
+        let metadata = match first {
+            Some(Piece::Metadata(metadata)) => metadata,
+            Some(Piece::Data(_)) => return Err(invalid("metadata comes before data")),
+            None => return Err(invalid("metadata is required")),
+        };
+        let mut taking = self.begin_upload(account, &metadata).await.map_err(status_of)?;
+        while let Some(chunk) = chunks.message().await? {
+            match chunk.content {
+                Some(Piece::Data(data)) => taking = taking.take(data).await.map_err(status_of)?,
+                Some(Piece::Metadata(_)) => return Err(invalid("metadata comes once")),
+                None => {}
+            }
+        }
+        let done = taking.finish().await.map_err(status_of)?;
+        Ok(v1::UploadResult {
+            codebase_id: metadata.codebase_id,
+            file_path: metadata.file_path,
+            size: done.size as i64,
+            checksum: done.md5,
+            blake3: done.blake3,
+        })
+    }
+
+    async fn download(&self, request: Request<v1::DownloadFileRequest>) -> Result<FileChunks> {
+        let account = caller(&request)?.account;
+        let asked = request.into_inner();
+        required("file_path", &asked.file_path)?;
+        let range = range(asked.offset, asked.length)?;
+        if let Some(at) = self.in_workspace(&account, &asked.codebase_id, &asked.file_path)? {
+            return Ok(send(self.sandboxes.read_file(&at, range).await?));
+        }
+        let codebases = self.codebases.clone();
+        let open = move || codebases.open_file(&account, &asked.codebase_id, &asked.file_path);
+        Ok(send_file(blocking(open).await?, range.offset, range.length))
+    }
+
+    async fn list(&self, request: Request<v1::ListFilesRequest>) -> Result<v1::ListFilesResponse> {
+        let account = caller(&request)?.account;
+        let asked = request.into_inner();
+        if let Some(at) = self.in_workspace(&account, &asked.codebase_id, &asked.path)? {
+            let entries = self.sandboxes.list_directory(&at, asked.recursive).await?;
+            return Ok(listing(entries, &at.path));
+        }
+        let codebases = self.codebases.clone();
+        let list = move || {
+            codebases.list_files(&account, &asked.codebase_id, &asked.path, asked.recursive)
+        };
+        let found = blocking(list).await?;
+        Ok(v1::ListFilesResponse { files: found.into_iter().map(file).collect() })
+    }
 }
 
 fn write(mut upload: Upload, data: &[u8]) -> Result<Upload> {
     upload.write(data)?;
     Ok(upload)
 }
-
-type FileChunks = ReceiverStream<std::result::Result<v1::FileChunk, Status>>;
 
 /// Who reads slowly makes the reading slow, and nothing else.
 fn send_file(mut file: OpenFile, offset: u64, length: Option<u64>) -> FileChunks {
@@ -221,42 +302,21 @@ impl CodebaseService for Services {
         request: Request<Streaming<v1::UploadChunk>>,
     ) -> Answer<v1::UploadResult> {
         let caller = caller(&request).map_err(status_of)?;
-        let done = receive(self.codebases.clone(), caller.account, request.into_inner()).await?;
-        Ok(Response::new(done))
+        Ok(Response::new(self.receive(caller.account, request.into_inner()).await?))
     }
 
     async fn download_file(
         &self,
         request: Request<v1::DownloadFileRequest>,
     ) -> Answer<Self::DownloadFileStream> {
-        let caller = caller(&request).map_err(status_of)?;
-        let asked = request.into_inner();
-        required("file_path", &asked.file_path).map_err(status_of)?;
-        let offset = u64::try_from(asked.offset);
-        let offset = offset.map_err(|_| status_of(Problem::invalid("offset is negative")))?;
-        let length = u64::try_from(asked.length).ok().filter(|length| *length > 0);
-        let codebases = self.codebases.clone();
-        let open =
-            move || codebases.open_file(&caller.account, &asked.codebase_id, &asked.file_path);
-        let file = blocking(open).await;
-        answer(file.map(|file| send_file(file, offset, length)))
+        answer(self.download(request).await)
     }
 
     async fn list_files(
         &self,
         request: Request<v1::ListFilesRequest>,
     ) -> Answer<v1::ListFilesResponse> {
-        let caller = caller(&request).map_err(status_of)?;
-        let (codebases, asked) = (self.codebases.clone(), request.into_inner());
-        let list = move || {
-            codebases.list_files(&caller.account, &asked.codebase_id, &asked.path, asked.recursive)
-        };
-        let found = blocking(list).await;
-        answer(
-            found.map(|found| v1::ListFilesResponse {
-                files: found.into_iter().map(file).collect(),
-            }),
-        )
+        answer(self.list(request).await)
     }
 
     async fn negotiate_upload(

@@ -1,8 +1,10 @@
 //! The services of `api/`, one file each.
 
 mod codebases;
+mod files;
 mod sandboxes;
 mod sessions;
+mod workspace;
 
 use ringfence_engine::codebases::Codebases;
 use ringfence_engine::sandboxes::Sandboxes;
