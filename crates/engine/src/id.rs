@@ -9,6 +9,7 @@ pub enum Kind {
     Sandbox,
     Snapshot,
     Token,
+    Layer,
 }
 
 impl Kind {
@@ -18,6 +19,7 @@ impl Kind {
             Self::Sandbox => "sb_",
             Self::Snapshot => "snap_",
             Self::Token => "tok_",
+            Self::Layer => "ly_",
         }
     }
 

@@ -20,6 +20,7 @@ pub enum Code {
     TokenNotFound,
     PermissionDenied,
     SandboxNotRunning,
+    SandboxRunning,
     SessionClosed,
     CodebaseInUse,
     SnapshotInUse,
@@ -37,7 +38,7 @@ pub enum Code {
 }
 
 impl Code {
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::InvalidArgument,
         Self::Unauthenticated,
         Self::CodebaseNotFound,
@@ -51,6 +52,7 @@ impl Code {
         Self::TokenNotFound,
         Self::PermissionDenied,
         Self::SandboxNotRunning,
+        Self::SandboxRunning,
         Self::SessionClosed,
         Self::CodebaseInUse,
         Self::SnapshotInUse,
@@ -83,6 +85,7 @@ impl Code {
             Self::TokenNotFound => "TOKEN_NOT_FOUND",
             Self::PermissionDenied => "PERMISSION_DENIED",
             Self::SandboxNotRunning => "SANDBOX_NOT_RUNNING",
+            Self::SandboxRunning => "SANDBOX_RUNNING",
             Self::SessionClosed => "SESSION_CLOSED",
             Self::CodebaseInUse => "CODEBASE_IN_USE",
             Self::SnapshotInUse => "SNAPSHOT_IN_USE",

@@ -67,13 +67,16 @@ fn rule(given: &v1::PermissionRule) -> Result<Rule> {
     Ok(Rule::glob(level, given.pattern.clone()).at(given.priority).of_type(kind))
 }
 
-pub(crate) fn wire_rule(rule: &Rule) -> v1::PermissionRule {
-    let permission = match rule.level {
+pub(crate) fn permission(level: Level) -> v1::Permission {
+    match level {
         Level::None => v1::Permission::None,
         Level::View => v1::Permission::View,
         Level::Read => v1::Permission::Read,
         Level::Write => v1::Permission::Write,
-    };
+    }
+}
+
+pub(crate) fn wire_rule(rule: &Rule) -> v1::PermissionRule {
     let kind = match rule.pattern_type {
         PatternType::Glob => v1::PatternType::Glob,
         PatternType::Directory => v1::PatternType::Directory,
@@ -82,7 +85,7 @@ pub(crate) fn wire_rule(rule: &Rule) -> v1::PermissionRule {
     v1::PermissionRule {
         pattern: rule.pattern.clone(),
         r#type: kind.into(),
-        permission: permission.into(),
+        permission: permission(rule.level).into(),
         priority: rule.priority,
     }
 }

@@ -31,6 +31,7 @@ pub(crate) fn codes_of(code: Problems) -> (Code, u16) {
         Problems::PermissionDenied => (Code::PermissionDenied, 403),
         Problems::SessionClosed => (Code::FailedPrecondition, 410),
         Problems::SandboxNotRunning
+        | Problems::SandboxRunning
         | Problems::CodebaseInUse
         | Problems::SnapshotInUse
         | Problems::ApplyConflict

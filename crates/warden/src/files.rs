@@ -1,6 +1,6 @@
 //! Calls about files of the workspace. Each is on record, whatever became of it.
 
-mod convert;
+pub mod convert;
 mod transfer;
 
 use std::borrow::Cow;

@@ -23,7 +23,7 @@ mod background;
 pub mod config;
 mod environment;
 mod exec;
-mod files;
+pub mod files;
 mod inside;
 pub mod journal;
 mod layer;

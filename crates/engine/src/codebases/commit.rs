@@ -38,7 +38,7 @@ impl Codebases {
             inner.check_account(account, codebase.size, manifest.size())?;
             put_in_place(&inner.place(id), &tree, state.version + 1)?;
             let directories = manifest.directories();
-            inner.store.replace_tree(id, state.version + 1, &files, directories, digest)?;
+            inner.store.replace_tree(id, state.version + 1, &files, directories, Some(digest))?;
             inner.remove_if_unused(id, state.version)?;
         }
         *life.staged.lock() = None;

@@ -28,6 +28,7 @@
 //! | [`upload`], [`publish`] | writing files: first aside, then into place |
 //! | [`manifest`], [`commit`], [`build`], [`sources`] | whole trees, of which only the missing contents are sent |
 //! | [`quota`] | how much can be stored |
+//! | [`revise`] | the next version, out of a copy of the newest |
 //! | [`versions`], [`life`] | which version is whose |
 //! | [`place`], [`scratch`] | the layout above; what is removed again |
 //! | [`reconcile`] | making records and directories agree again |
@@ -44,6 +45,7 @@ mod quota;
 mod reading;
 mod reconcile;
 mod records;
+mod revise;
 mod scratch;
 mod sources;
 #[cfg(test)]
@@ -118,6 +120,10 @@ impl Codebases {
         let (lives, quotas) = (Mutex::default(), Quotas::default());
         let inner = Inner { store, root, limits, lives, quotas };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.inner.limits
     }
 }
 

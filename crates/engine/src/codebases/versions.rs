@@ -202,7 +202,7 @@ pub(super) fn put_in_place(place: &Place, built: &Scratch, version: i64) -> Resu
 }
 
 /// The same files under new directories.
-fn link_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+pub(super) fn link_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     let (from, to) = (Tree::open(from)?, Tree::make(to)?);
     let mut pending = vec![WorkspacePath::root()];
     while let Some(path) = pending.pop() {

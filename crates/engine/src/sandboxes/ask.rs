@@ -32,7 +32,8 @@ pub fn problem_of(error: ClientError) -> Problem {
     }
 }
 
-fn refusal(Failure { code, message, details }: Failure) -> Problem {
+/// What went wrong inside a warden may name paths of the host, so it goes to the log.
+pub(super) fn refusal(Failure { code, message, details }: Failure) -> Problem {
     let code = match code {
         warden::Code::InvalidArgument => Code::InvalidArgument,
         warden::Code::SessionNotFound => Code::SessionNotFound,
@@ -53,10 +54,13 @@ fn refusal(Failure { code, message, details }: Failure) -> Problem {
         warden::Code::NotADirectory
         | warden::Code::IsADirectory
         | warden::Code::DirectoryNotEmpty => Code::InvalidArgument,
-        warden::Code::Internal => Code::Internal,
+        warden::Code::Internal => return Problem::internal("do this in the sandbox", message),
     };
     let problem = Problem::new(code, message);
-    details.into_iter().fold(problem, |problem, (key, value)| problem.with(&key, value))
+    details.into_iter().fold(problem, |problem, (key, value)| match key.as_str() {
+        "needed" => problem.with("level_needed", value),
+        key => problem.with(key, value),
+    })
 }
 
 impl Sandboxes {

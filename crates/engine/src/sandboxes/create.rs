@@ -60,9 +60,9 @@ impl Sandboxes {
             caller.may_name_host_paths()?;
         }
         let codebase = self.inner.codebases.get(&caller.account, &wanted.codebase_id)?;
-        if let Some(id) = &wanted.snapshot_id {
-            self.snapshot_of(caller, id, &codebase.id)?;
-        }
+        let snapshot = wanted.snapshot_id.as_deref();
+        let snapshot = snapshot.map(|id| self.snapshot_of(&caller.account, id, &codebase.id));
+        let snapshot = snapshot.transpose()?;
         let now = now_ms();
         let expires = wanted.expires_in.map(|time| now.saturating_add(time.as_millis() as i64));
         let lease = self.inner.settings.lease.as_millis() as i64;
@@ -71,7 +71,7 @@ impl Sandboxes {
             account: caller.account.clone(),
             owner_id: if wanted.owner_id.is_empty() { codebase.owner_id } else { wanted.owner_id },
             codebase_id: codebase.id,
-            codebase_version: None,
+            codebase_version: snapshot.map(|snapshot| snapshot.codebase_version),
             rules: wanted.rules,
             labels: wanted.labels,
             env: wanted.env,
@@ -92,18 +92,10 @@ impl Sandboxes {
             leased: wanted.leased,
             lease_until_ms: wanted.leased.then(|| now + lease),
             snapshot_id: wanted.snapshot_id,
-            layer: "layer".into(),
+            layer: Kind::Layer.random(),
         };
         self.inner.store.insert_sandbox(&record, self.inner.settings.most_per_account)?;
         Ok(record)
-    }
-
-    fn snapshot_of(&self, caller: &Caller, id: &str, codebase: &str) -> Result<()> {
-        match self.inner.store.snapshot(&caller.account, id)? {
-            Some(snapshot) if snapshot.codebase_id == codebase => Ok(()),
-            Some(_) => Err(Problem::invalid("the snapshot is one of another codebase")),
-            None => Err(Problem::new(Code::SnapshotNotFound, "snapshot not found")),
-        }
     }
 }
 
@@ -141,7 +133,7 @@ pub(super) fn network_of(name: &str) -> Network {
     }
 }
 
-fn check_rules(rules: &[Rule]) -> Result<()> {
+pub(super) fn check_rules(rules: &[Rule]) -> Result<()> {
     match Policy::compile(rules.to_vec()) {
         Ok(_) => Ok(()),
         Err(error) => Err(Problem::invalid(error.to_string())),

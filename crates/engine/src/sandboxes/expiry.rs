@@ -36,6 +36,7 @@ impl Sandboxes {
     pub async fn expire(self) {
         loop {
             tokio::time::sleep(LOOK).await;
+            self.close_journals();
             let due = self.inner.store.sandboxes_due(now_ms());
             for record in due.unwrap_or_default() {
                 tracing::info!(sandbox = record.id, "its time has come");

@@ -11,6 +11,8 @@ use ringfence_runtime::Limits;
 use ringfence_warden::Config;
 
 use super::create::network_of;
+use super::layers::Ground;
+use super::reach::blocking;
 use super::{Live, Running, Sandboxes};
 use crate::problem::{Problem, Result};
 use crate::store::{SandboxRecord, Status, now_ms};
@@ -29,7 +31,8 @@ impl Sandboxes {
         if record.status == Status::Running {
             return Ok(record);
         }
-        let config = self.describe(&record).await?;
+        live.close_journal();
+        let config = self.describe(record).await?;
         let result = launch(&self.inner.settings.program, &config).await;
         match result {
             Ok(launched) => {
@@ -85,16 +88,18 @@ impl Sandboxes {
             return Ok(());
         }
         self.end_warden(id, &live).await;
+        live.close_journal();
         // The record first: a directory without one is removed at the next start.
         let record = self.get(account, id)?;
         self.keep_journal(&record, reason)?;
         self.inner.live.lock().remove(id);
-        let (dir, codebases) = (self.dir(id), self.inner.codebases.clone());
+        let (dir, sandboxes) = (self.dir(id), self.clone());
         let removed = tokio::task::spawn_blocking(move || {
             remove_dir(&dir);
+            sandboxes.release_layer(&record.layer);
             // The files it stood on may be nobody's now.
             match record.codebase_version {
-                Some(version) => codebases.unpin(&record.codebase_id, version),
+                Some(version) => sandboxes.inner.codebases.unpin(&record.codebase_id, version),
                 None => Ok(()),
             }
         });
@@ -150,22 +155,15 @@ impl Sandboxes {
     }
 
     /// What its warden is told.
-    async fn describe(&self, record: &SandboxRecord) -> Result<Config> {
+    async fn describe(&self, record: SandboxRecord) -> Result<Config> {
         let dir = self.dir(&record.id);
         make_private_dir(&dir).map_err(|e| Problem::internal("make the sandbox's directory", e))?;
         wait_for_the_last_one(&dir).await?;
-        let codebases = self.inner.codebases.clone();
-        let (account, codebase) = (record.account.clone(), record.codebase_id.clone());
-        let version = record.codebase_version;
-        let base = tokio::task::spawn_blocking(move || codebases.pin(&account, &codebase, version))
-            .await
-            .map_err(|e| Problem::internal("find the codebase", e))??;
-        if record.codebase_version.is_none() {
-            self.change(&record.id, |record| record.codebase_version = Some(base.version))?;
-        }
+        let sandboxes = self.clone();
+        let Ground { record, base, layer } = blocking(move || sandboxes.ground(record)).await?;
         Ok(Config {
             id: record.id.clone(),
-            layer: dir.join(&record.layer),
+            layer,
             base: base.path,
             rules: record.rules.clone(),
             mask: base.mask,

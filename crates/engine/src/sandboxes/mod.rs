@@ -13,15 +13,32 @@
 //! | [`ask`] | what runs inside |
 //! | [`recordings`] | what terminals showed |
 //! | [`journals`], [`audit`] | the record of what happened, also after the end; reading and verifying it |
+//! | [`reach`] | its files: through the warden while it runs, on disk otherwise |
+//! | [`files`], [`contents`] | calls about files, in every state |
+//! | [`changes`], [`apply`] | what was changed, and writing it back |
+//! | [`layers`] | where layers are, and which of them are needed |
+//! | [`snapshots`], [`fork`] | layers that stay, and what stands on them |
+//! | [`rules`] | the policy: changing and explaining it |
+//! | [`record`] | the journal of one that does not run |
 
+pub mod apply;
 pub mod ask;
 pub mod audit;
+pub mod changes;
+pub mod contents;
 pub mod create;
 pub mod expiry;
+pub mod files;
+pub mod fork;
 mod journals;
+mod layers;
 pub mod life;
+mod reach;
 pub mod reconcile;
+mod record;
 mod recordings;
+pub mod rules;
+pub mod snapshots;
 mod watch;
 
 use std::collections::HashMap;
@@ -67,13 +84,17 @@ struct Inner {
     live: Mutex<HashMap<String, Arc<Live>>>,
     /// Where sessions were found; a sandbox that ends takes its own out.
     sessions: Mutex<HashMap<String, String>>,
+    /// Held by whoever puts a layer on another one or takes one away, for moments.
+    layers: Mutex<()>,
 }
 
 /// What is known of a sandbox beside its record.
 #[derive(Debug, Default)]
 struct Live {
-    gate: Gate<()>,
+    gate: Arc<Gate<()>>,
     warden: Mutex<Option<Running>>,
+    /// Open while callers use the files of one that does not run.
+    journal: Mutex<Option<record::Kept>>,
 }
 
 /// A warden that answers.
@@ -88,8 +109,8 @@ struct Running {
 
 impl Sandboxes {
     pub fn new(settings: Settings, store: Store, codebases: Codebases) -> Self {
-        let (live, sessions) = (Mutex::default(), Mutex::default());
-        Self { inner: Arc::new(Inner { settings, store, codebases, live, sessions }) }
+        let (live, sessions, layers) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { inner: Arc::new(Inner { settings, store, codebases, live, sessions, layers }) }
     }
 
     pub fn get(&self, account: &str, id: &str) -> Result<SandboxRecord> {

@@ -2,6 +2,9 @@
 //!
 //! A warden that answers is taken over as it is. One that does not is ended and cleaned up after.
 //! What nobody has on record goes.
+//!
+//! A snapshot may have been interrupted: then the record of the sandbox follows its layer
+//! (`layers.rs`). So may a change of rules: then those on record are put in force.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -10,7 +13,7 @@ use ringfence_link::warden::{Reply, Request};
 
 use super::{Sandboxes, life};
 use crate::problem::{Problem, Result};
-use crate::store::Status;
+use crate::store::{SandboxRecord, Status};
 use crate::wardens::call::Call;
 use crate::wardens::end::{clean_up, is_alive};
 
@@ -28,6 +31,7 @@ impl Sandboxes {
                 if record.status != Status::Running {
                     self.change(&record.id, |record| record.status = Status::Running)?;
                 }
+                self.settle_running(record.clone(), &mut done).await?;
             } else if record.status == Status::Running {
                 let dir = self.dir(&record.id);
                 clean_up(&dir, &record.id, self.users());
@@ -35,11 +39,40 @@ impl Sandboxes {
                 done.push(format!("{} had ended", record.id));
             }
         }
+        self.remove_strangers(&records, &mut done).await?;
+        for record in self.inner.store.all_sandboxes()? {
+            if let Err(problem) = self.settle_layer(record.clone()) {
+                done.push(format!("the layer of {} cannot be opened: {problem}", record.id));
+            }
+        }
+        match self.sweep_layers()? {
+            0 => {}
+            count => done.push(format!("nobody needed {count} layers; they are removed")),
+        }
+        Ok(done)
+    }
+
+    /// What an interrupted call left undone for one that runs.
+    async fn settle_running(&self, record: SandboxRecord, done: &mut Vec<String>) -> Result<()> {
+        let record = self.settle_layer(record)?;
+        if self.rules_in_force(&record)? != Some(true) {
+            let said = self.put_in_force(&record.id, &record.rules).await;
+            done.push(format!("the rules of {} were put in force: {}", record.id, said.is_ok()));
+        }
+        Ok(())
+    }
+
+    /// Directories of sandboxes that nobody has on record.
+    async fn remove_strangers(
+        &self,
+        records: &[SandboxRecord],
+        done: &mut Vec<String>,
+    ) -> Result<()> {
         let known: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
         let all = self.inner.settings.state.join("sandboxes");
         let entries = match std::fs::read_dir(&all) {
             Ok(entries) => entries,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(done),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(Problem::internal("look at the sandboxes", e)),
         };
         for entry in entries.flatten() {
@@ -53,7 +86,7 @@ impl Sandboxes {
             life::remove_dir(&entry.path());
             done.push(format!("{id} was on no record and is gone"));
         }
-        Ok(done)
+        Ok(())
     }
 
     /// Takes over a warden that answers. One that was just being started when the last server ended

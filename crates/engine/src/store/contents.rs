@@ -169,7 +169,7 @@ impl Store {
         version: i64,
         files: &[FileRow],
         directories: u64,
-        manifest: Digest,
+        manifest: Option<Digest>,
     ) -> Result<()> {
         self.write(Survives::PowerLoss, |connection| {
             connection.execute("DELETE FROM files WHERE codebase_id = ?", [id])?;
@@ -178,7 +178,7 @@ impl Store {
             let size: u64 = files.iter().map(|file| file.stamp.size).sum();
             let sql = "UPDATE codebases SET version = ?, sealed = 0, size = ?, file_count = ?,
                        directory_count = ?, updated_ms = ?, manifest = ? WHERE id = ?";
-            let manifest: &[u8] = manifest.as_bytes();
+            let manifest = manifest.as_ref().map(|digest| &digest.as_bytes()[..]);
             let (count, directories) = (files.len() as i64, directories as i64);
             let row = (version, size as i64, count, directories, now_ms(), manifest, id);
             connection.execute(sql, row)?;

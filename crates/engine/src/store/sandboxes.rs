@@ -73,7 +73,7 @@ pub struct SandboxRecord {
     pub lease_until_ms: Option<i64>,
     /// The snapshot it was made from.
     pub snapshot_id: Option<String>,
-    /// The name of the live layer below the sandbox's directory.
+    /// The name of the live layer among all layers.
     pub layer: String,
 }
 
@@ -243,6 +243,15 @@ impl Store {
     pub fn running_sandboxes(&self, account: &str) -> Result<Vec<SandboxRecord>> {
         let filter = SandboxFilter { status: Some(Status::Running), ..SandboxFilter::default() };
         Ok(self.sandboxes(account, &filter, &Page::default())?.items)
+    }
+
+    /// Those of a codebase that have been started, whatever became of them since.
+    pub fn started_sandboxes(&self, account: &str, codebase: &str) -> Result<Vec<SandboxRecord>> {
+        let started = Conditions::default()
+            .and("account = ?", [account.to_owned().into()])
+            .and("codebase_id = ?", [codebase.to_owned().into()])
+            .and("started_ms IS NOT NULL", []);
+        Ok(self.read(|connection| record::list(connection, started, &Page::default()))?.items)
     }
 
     /// Those of all accounts, for reconciliation.

@@ -1,6 +1,6 @@
 //! Records of snapshots: layers that were frozen, and what they lie on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
@@ -9,7 +9,7 @@ use crate::problem::{Code, Problem, Result};
 
 use super::record::{self, Conditions, Listed, Page, Record};
 use super::values::{path, path_from};
-use super::{Codebase, Store, Survives};
+use super::{Codebase, SandboxRecord, Store, Survives};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
@@ -81,6 +81,47 @@ impl Store {
         self.write(Survives::Kill, |connection| {
             need_codebase(connection, &snapshot.account, &snapshot.codebase_id)?;
             record::insert(connection, snapshot)
+        })
+    }
+
+    /// The sandbox goes on in the layer `next`, and what it had is the snapshot: both or neither.
+    pub fn insert_snapshot_of(&self, snapshot: &Snapshot, next: &str) -> Result<()> {
+        self.write(Survives::Kill, |connection| {
+            need_codebase(connection, &snapshot.account, &snapshot.codebase_id)?;
+            record::insert(connection, snapshot)?;
+            let goes_on = |sandbox: &mut SandboxRecord| sandbox.layer = next.to_owned();
+            record::update(connection, &snapshot.sandbox_id, goes_on).map(|_| ())
+        })
+    }
+
+    /// The sandbox goes back to the snapshot, which may have been deleted by now, in a new layer.
+    pub fn stand_on(
+        &self,
+        sandbox: &str,
+        snapshot: &Snapshot,
+        layer: &str,
+    ) -> Result<SandboxRecord> {
+        self.write(Survives::Kill, |connection| {
+            if record::get::<Snapshot>(connection, &snapshot.id)?.is_none() {
+                return Err(Problem::new(Code::SnapshotNotFound, "snapshot not found"));
+            }
+            let changed = record::update(connection, sandbox, |sandbox: &mut SandboxRecord| {
+                sandbox.snapshot_id = Some(snapshot.id.clone());
+                sandbox.codebase_version = Some(snapshot.codebase_version);
+                sandbox.layer = layer.to_owned();
+            })?;
+            changed.ok_or_else(|| Problem::new(Code::SandboxNotFound, "sandbox not found"))
+        })
+    }
+
+    /// Whether a sandbox or a snapshot has this layer, by its name and by its path below the state
+    /// directory. Layers that merely stand on it do not count.
+    pub fn is_layer_named(&self, name: &str, layer_path: &Path) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM sandboxes WHERE layer = ?1)
+                   OR EXISTS (SELECT 1 FROM snapshots WHERE layer_path = ?2)";
+        self.read(|connection| {
+            let values = (name, path(layer_path));
+            Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
         })
     }
 

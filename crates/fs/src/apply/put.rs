@@ -132,6 +132,38 @@ pub(super) fn change_mode(dir: &Arc<Part>, name: &[u8], mode: u32) -> Result<()>
     rustix::fs::chmod(path, Mode::from(mode))
 }
 
+/// The same in a directory of which nothing is known: a file there may have other names elsewhere,
+/// which keep their mode. It is replaced, as a file with another content is.
+pub(super) fn replace_with_mode(dir: &Arc<Part>, name: &[u8], mode: u32) -> Result<()> {
+    let stat = dir.stat(name)?.ok_or(Errno::NOENT)?;
+    if EntryKind::of(stat.st_mode) != EntryKind::File || stat.st_nlink < 2 {
+        return change_mode(dir, name, mode);
+    }
+    let temporary = temporary_name();
+    let replaced = copy_with_mode(dir, name, &temporary, mode)
+        .and_then(|()| rustix::fs::renameat(dir.fd()?, &temporary, dir.fd()?, name));
+    if replaced.is_err() {
+        let _ = rustix::fs::unlinkat(dir.fd()?, &temporary, AtFlags::empty());
+    }
+    replaced
+}
+
+fn copy_with_mode(dir: &Arc<Part>, name: &[u8], to: &[u8], mode: u32) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let source = File::from(rustix::fs::openat(dir.fd()?, name, flags, Mode::empty())?);
+    let stat = fstat(&source)?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::openat(dir.fd()?, to, flags, Mode::from(0o600))?);
+    let size = stat.st_size as u64;
+    copy::copy_content(&source, &mut file, size, size)?;
+    copy::copy_attributes(&source, &file)?;
+    give_to(dir, to, &stat)?;
+    rustix::fs::fchmod(&file, Mode::from(mode))?;
+    rustix::fs::futimens(&file, &copy::times_of(&stat))?;
+    ringfence_sys::files::start_writeback(&file);
+    Ok(())
+}
+
 pub(super) fn temporary_name() -> Vec<u8> {
     let mut bytes = [0u8; 8];
     // A name that is taken is refused by the call that makes the entry.

@@ -13,7 +13,7 @@ use ringfence_policy::WorkspacePath;
 use rustix::fs::{AtFlags, Mode, Stat, fstat};
 use rustix::io::{Errno, Result};
 
-use super::put::{change_mode, give_to, temporary_name};
+use super::put::{change_mode, give_to, replace_with_mode, temporary_name};
 use super::target::{Place, Target};
 use crate::changes::compare::bits;
 use crate::changes::{Change, ChangeKind, EntryKind, LayerView};
@@ -231,7 +231,10 @@ impl<'w> Writer<'w> {
             true => (self.existing_parent(&WorkspacePath::root().join(b"x"))?, b".".to_vec()),
             false => self.parent(&change.path)?,
         };
-        change_mode(&dir, &name, mode)
+        match self.target.is_base {
+            true => change_mode(&dir, &name, mode),
+            false => replace_with_mode(&dir, &name, mode),
+        }
     }
 
     fn finish(&self) -> Result<()> {

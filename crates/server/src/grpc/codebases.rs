@@ -3,29 +3,29 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 
-use ringfence_engine::codebases::{
-    Codebases, Content, Entry, FileKind, ManifestEntry, NewCodebase, OpenFile, Upload, UploadTarget,
-};
+use ringfence_engine::codebases::{Content, Entry, FileKind, ManifestEntry, NewCodebase, OpenFile};
 use ringfence_engine::problem::{Problem, Result};
+use ringfence_engine::sandboxes::files::{FileAt, parse_path};
 use ringfence_engine::store::{Codebase, CodebaseFilter, Page};
+use ringfence_link::files::View;
 use ringfence_wire::v1;
 use ringfence_wire::v1::codebase_service_server::CodebaseService;
-use ringfence_wire::v1::upload_chunk::{Content as Piece, Metadata};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Streaming};
 
 use super::Services;
+use super::files::{FileChunks, listing, range, send};
 use super::sandboxes::{Answer, answer, required};
 use crate::caller::caller;
 use crate::convert;
-use crate::repeats::{Answered, Asked, content, to_the_end};
+use crate::repeats::{Asked, to_the_end};
 use crate::status::status_of;
 
 const PIECE: usize = 64 * 1024;
 
 /// Does something with files away from the threads that serve.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -87,80 +87,51 @@ fn manifest(entries: Vec<v1::ManifestEntry>) -> Vec<ManifestEntry> {
     entries.into_iter().map(each).collect()
 }
 
-fn invalid(message: &str) -> Status {
-    status_of(Problem::invalid(message))
-}
+impl Services {
+    /// The file as the only started sandbox of the codebase has it, if there is such a sandbox: who
+    /// has run something expects to find what that wrote.
+    pub(super) fn in_workspace(
+        &self,
+        account: &str,
+        codebase: &str,
+        path: &str,
+    ) -> Result<Option<FileAt>> {
+        self.codebases.get(account, codebase)?;
+        let Some(sandbox) = self.sandboxes.only_started(account, codebase)? else {
+            return Ok(None);
+        };
+        let (account, view, path) = (account.to_owned(), View::Owner, parse_path(path)?);
+        Ok(Some(FileAt { account, sandbox, view, path }))
+    }
 
-/// What the first message says.
-async fn metadata(
-    chunks: &mut Streaming<v1::UploadChunk>,
-) -> std::result::Result<Metadata, Status> {
-    match chunks.message().await?.and_then(|chunk| chunk.content) {
-        Some(Piece::Metadata(metadata)) => Ok(metadata),
-        Some(Piece::Data(_)) => Err(invalid("metadata comes before data")),
-        None => Err(invalid("metadata is required")),
+    async fn download(&self, request: Request<v1::DownloadFileRequest>) -> Result<FileChunks> {
+        let account = caller(&request)?.account;
+        let asked = request.into_inner();
+        required("file_path", &asked.file_path)?;
+        let range = range(asked.offset, asked.length)?;
+        if let Some(at) = self.in_workspace(&account, &asked.codebase_id, &asked.file_path)? {
+            return Ok(send(self.sandboxes.read_file(&at, range).await?));
+        }
+        let codebases = self.codebases.clone();
+        let open = move || codebases.open_file(&account, &asked.codebase_id, &asked.file_path);
+        Ok(send_file(blocking(open).await?, range.offset, range.length))
+    }
+
+    async fn list(&self, request: Request<v1::ListFilesRequest>) -> Result<v1::ListFilesResponse> {
+        let account = caller(&request)?.account;
+        let asked = request.into_inner();
+        if let Some(at) = self.in_workspace(&account, &asked.codebase_id, &asked.path)? {
+            let entries = self.sandboxes.list_directory(&at, asked.recursive).await?;
+            return Ok(listing(entries, &at.path));
+        }
+        let codebases = self.codebases.clone();
+        let list = move || {
+            codebases.list_files(&account, &asked.codebase_id, &asked.path, asked.recursive)
+        };
+        let found = blocking(list).await?;
+        Ok(v1::ListFilesResponse { files: found.into_iter().map(file).collect() })
     }
 }
-
-async fn next_data(
-    chunks: &mut Streaming<v1::UploadChunk>,
-) -> std::result::Result<Option<bytes::Bytes>, Status> {
-    match chunks.message().await?.map(|chunk| chunk.content) {
-        None => Ok(None),
-        Some(Some(Piece::Data(data))) => Ok(Some(data)),
-        Some(Some(Piece::Metadata(_))) => Err(invalid("metadata comes once")),
-        Some(None) => Ok(Some(bytes::Bytes::new())),
-    }
-}
-
-/// The same request must have the same bytes, which only shows when they have come.
-async fn compare(
-    former: &v1::UploadResult,
-    chunks: &mut Streaming<v1::UploadChunk>,
-) -> std::result::Result<(), Status> {
-    let mut hasher = blake3::Hasher::new();
-    while let Some(data) = next_data(chunks).await? {
-        hasher.update(&data);
-    }
-    match hasher.finalize().to_hex().as_str() == former.blake3 {
-        true => Ok(()),
-        false => Err(invalid("the request id was used for something else")),
-    }
-}
-
-/// The bytes are passed on piece by piece.
-async fn receive(
-    codebases: Codebases,
-    account: String,
-    metadata: Metadata,
-    chunks: &mut Streaming<v1::UploadChunk>,
-) -> std::result::Result<v1::UploadResult, Status> {
-    let target = match metadata.staged {
-        true => UploadTarget::Stage { digest: None },
-        false => UploadTarget::File { path: metadata.file_path.clone(), mode: metadata.mode },
-    };
-    let id = metadata.codebase_id.clone();
-    let begin = move || codebases.begin_upload(&account, &id, target);
-    let mut upload = blocking(begin).await.map_err(status_of)?;
-    while let Some(data) = next_data(chunks).await? {
-        upload = blocking(move || write(upload, &data)).await.map_err(status_of)?;
-    }
-    let done = blocking(move || upload.finish()).await.map_err(status_of)?;
-    Ok(v1::UploadResult {
-        codebase_id: metadata.codebase_id,
-        file_path: metadata.file_path,
-        size: done.size as i64,
-        checksum: done.md5,
-        blake3: done.blake3,
-    })
-}
-
-fn write(mut upload: Upload, data: &[u8]) -> Result<Upload> {
-    upload.write(data)?;
-    Ok(upload)
-}
-
-type FileChunks = ReceiverStream<std::result::Result<v1::FileChunk, Status>>;
 
 /// Who reads slowly makes the reading slow, and nothing else.
 fn send_file(mut file: OpenFile, offset: u64, length: Option<u64>) -> FileChunks {
@@ -254,55 +225,21 @@ impl CodebaseService for Services {
         &self,
         request: Request<Streaming<v1::UploadChunk>>,
     ) -> Answer<v1::UploadResult> {
-        let caller = caller(&request).map_err(status_of)?;
-        let mut chunks = request.into_inner();
-        let metadata = metadata(&mut chunks).await?;
-        let asked = Asked {
-            account: caller.account.clone(),
-            request_id: metadata.request_id.clone(),
-            method: "UploadFiles",
-            content: content(&metadata),
-        };
-        let upload = receive(self.codebases.clone(), caller.account, metadata, &mut chunks);
-        let Answered { message, is_repeated } = self.repeats.once(asked, upload).await?;
-        if is_repeated {
-            compare(&message, &mut chunks).await?;
-        }
-        Ok(Response::new(message))
+        Ok(Response::new(self.upload(request).await?))
     }
 
     async fn download_file(
         &self,
         request: Request<v1::DownloadFileRequest>,
     ) -> Answer<Self::DownloadFileStream> {
-        let caller = caller(&request).map_err(status_of)?;
-        let asked = request.into_inner();
-        required("file_path", &asked.file_path).map_err(status_of)?;
-        let offset = u64::try_from(asked.offset);
-        let offset = offset.map_err(|_| status_of(Problem::invalid("offset is negative")))?;
-        let length = u64::try_from(asked.length).ok().filter(|length| *length > 0);
-        let codebases = self.codebases.clone();
-        let open =
-            move || codebases.open_file(&caller.account, &asked.codebase_id, &asked.file_path);
-        let file = blocking(open).await;
-        answer(file.map(|file| send_file(file, offset, length)))
+        answer(self.download(request).await)
     }
 
     async fn list_files(
         &self,
         request: Request<v1::ListFilesRequest>,
     ) -> Answer<v1::ListFilesResponse> {
-        let caller = caller(&request).map_err(status_of)?;
-        let (codebases, asked) = (self.codebases.clone(), request.into_inner());
-        let list = move || {
-            codebases.list_files(&caller.account, &asked.codebase_id, &asked.path, asked.recursive)
-        };
-        let found = blocking(list).await;
-        answer(
-            found.map(|found| v1::ListFilesResponse {
-                files: found.into_iter().map(file).collect(),
-            }),
-        )
+        answer(self.list(request).await)
     }
 
     async fn negotiate_upload(

@@ -2,6 +2,7 @@
 
 mod audit;
 mod codebases;
+mod files;
 mod info;
 mod logs;
 mod processes;
@@ -9,6 +10,8 @@ mod sandboxes;
 mod sessions;
 pub(crate) mod terminals;
 mod tokens;
+mod uploads;
+mod workspace;
 
 use ringfence_engine::codebases::Codebases;
 use ringfence_engine::sandboxes::Sandboxes;
@@ -20,6 +23,7 @@ use ringfence_wire::v1::sandbox_service_server::SandboxServiceServer;
 use ringfence_wire::v1::server_service_server::ServerServiceServer;
 use ringfence_wire::v1::terminal_service_server::TerminalServiceServer;
 use ringfence_wire::v1::token_service_server::TokenServiceServer;
+use ringfence_wire::v1::workspace_service_server::WorkspaceServiceServer;
 use tonic::service::Routes;
 
 use crate::exit_code::WithExitCodes;
@@ -43,6 +47,7 @@ pub(crate) fn routes(services: Services) -> axum::Router {
         .add_service(WithExitCodes::new(served!(SandboxServiceServer)))
         .add_service(served!(ProcessServiceServer))
         .add_service(served!(TerminalServiceServer))
+        .add_service(served!(WorkspaceServiceServer))
         .add_service(served!(AuditServiceServer))
         .add_service(served!(TokenServiceServer))
         .add_service(served!(ServerServiceServer))

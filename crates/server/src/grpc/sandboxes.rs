@@ -38,7 +38,7 @@ pub(super) fn required<'a>(name: &str, value: &'a str) -> Result<&'a str> {
 }
 
 impl Services {
-    fn shown(&self, record: SandboxRecord) -> v1::Sandbox {
+    pub(super) fn shown(&self, record: SandboxRecord) -> v1::Sandbox {
         let info = self.sandboxes.info(&record.id);
         convert::sandbox(record, info.as_deref())
     }

@@ -26,9 +26,23 @@ pub(super) async fn read<Q: DeserializeOwned>(
     let mut fields = body_fields(&parts, body).await?;
     query_fields(&message, parts.uri.query().unwrap_or(""), &mut fields)?;
     path_fields(&message, &mut parts, &mut fields).await?;
-    let asked = serde_json::from_value(Value::Object(fields))
-        .map_err(|e| Problem::invalid(format!("the request cannot be understood: {e}")))?;
-    Ok(with_caller(&parts.extensions, asked))
+    Ok(with_caller(&parts.extensions, understood(fields)?))
+}
+
+/// The same of a request whose body is something else.
+pub(super) async fn from_path_and_query<Q: DeserializeOwned>(
+    message: &MessageDescriptor,
+    parts: &mut Parts,
+) -> Result<Q> {
+    let mut fields = Map::new();
+    query_fields(message, parts.uri.query().unwrap_or(""), &mut fields)?;
+    path_fields(message, parts, &mut fields).await?;
+    understood(fields)
+}
+
+fn understood<Q: DeserializeOwned>(fields: Map<String, Value>) -> Result<Q> {
+    serde_json::from_value(Value::Object(fields))
+        .map_err(|e| Problem::invalid(format!("the request cannot be understood: {e}")))
 }
 
 /// Nothing, or a JSON object that says it is one. What a browser can send on behalf of any page

@@ -8,10 +8,12 @@
 //! |---|---|
 //! | [`routes`] | the table |
 //! | [`message`] | from a request to a message |
+//! | [`files`] | files as bodies |
 //! | [`stream`] | answers that go on: server-sent events, or a line for each message |
 //! | [`terminals`] | terminals over a WebSocket |
 //! | [`openapi`] | the description for programs |
 
+mod files;
 mod message;
 mod openapi;
 mod routes;
@@ -23,7 +25,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use http::header::CONTENT_TYPE;
-use prost_reflect::{DescriptorPool, MethodDescriptor};
+use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
 use ringfence_engine::Caller;
 use ringfence_engine::problem::{Code, Problem};
 use ringfence_wire::v1;
@@ -42,6 +44,8 @@ pub(crate) struct Route {
     verb: Verb,
     path: &'static str,
     method: MethodDescriptor,
+    /// The message that comes before the bytes, of an upload.
+    first: Option<MessageDescriptor>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +87,7 @@ impl Table {
         let service = service.expect("the table names services that exist");
         let method = service.methods().find(|method| method.name() == name);
         let method = method.expect("the table names methods that exist");
-        self.routes.push(Route { verb, path, method: method.clone() });
+        self.routes.push(Route { verb, path, method: method.clone(), first: None });
         method
     }
 
@@ -132,6 +136,24 @@ impl Table {
             }
         };
         self.add(verb, path, handler);
+    }
+
+    /// A call whose request is the bytes of a file: the path and the query are the fields of the
+    /// message that comes before them.
+    fn upload<F, Fut>(&mut self, path: &'static str, method: &str, first: &str, take: F)
+    where
+        F: Fn(Services, MessageDescriptor, Request) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Response> + Send,
+    {
+        let method = self.describe(Verb::Put, path, method);
+        let fields = method.parent_pool().get_message_by_name(first);
+        let fields = fields.expect("the table names messages that exist");
+        let route = self.routes.last_mut().expect("it was just described");
+        route.first = Some(fields.clone());
+        let handler = async move |State(services): State<Services>, request: Request| {
+            take(services, fields, request).await
+        };
+        self.add(Verb::Put, path, handler);
     }
 
     /// A call whose answer is the bytes of a file.

@@ -35,6 +35,13 @@ fn shown(path: &str) -> String {
     path.replace("{*", "{")
 }
 
+impl Route {
+    /// The message that the path and the query speak of.
+    fn input(&self) -> MessageDescriptor {
+        self.first.clone().unwrap_or_else(|| self.method.input())
+    }
+}
+
 impl Verb {
     fn name(self) -> &'static str {
         match self {
@@ -51,7 +58,8 @@ impl Verb {
 }
 
 fn operation(route: &Route, schemas: &mut Schemas) -> Value {
-    let (input, output) = (route.method.input(), route.method.output());
+    let input = route.input();
+    let output = route.method.output();
     let in_path: BTreeSet<&str> = names_in(route.path).collect();
     let mut parameters: Vec<Value> = input
         .fields()
@@ -62,11 +70,16 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         })
         .collect();
     let mut operation = json!({
-        "operationId": format!("{}.{}", route.method.parent_service().name(), route.method.name()),
+        "operationId": operation_id(route),
         "tags": [route.method.parent_service().name()],
         "responses": responses(route, &output, schemas),
     });
-    if route.verb.has_body() {
+    if route.first.is_some() {
+        let bytes = json!({"type": "string", "format": "binary"});
+        operation["requestBody"] =
+            json!({"content": {"application/octet-stream": {"schema": bytes}}});
+    }
+    if route.verb.has_body() && route.first.is_none() {
         let fields = input.fields().filter(|field| !in_path.contains(field.name()));
         let schema = schemas.object(fields);
         operation["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
@@ -76,6 +89,15 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     }
     operation["parameters"] = parameters.into();
     operation
+}
+
+/// Some calls have two routes.
+fn operation_id(route: &Route) -> String {
+    let name = format!("{}.{}", route.method.parent_service().name(), route.method.name());
+    match route.path.rsplit('/').next() {
+        Some(last @ ("staged" | "snapshots")) => format!("{name}.{last}.{}", route.path.len()),
+        _ => name,
+    }
 }
 
 fn names_in(path: &str) -> impl Iterator<Item = &str> {
@@ -259,7 +281,7 @@ mod tests {
     #[test]
     fn every_name_in_a_path_is_a_field() {
         for route in super::super::routes::table().routes {
-            let input = route.method.input();
+            let input = route.input();
             for name in names_in(route.path) {
                 assert!(input.get_field_by_name(name).is_some(), "{name} of {}", route.path);
             }

@@ -7,9 +7,10 @@ use ringfence_wire::v1::sandbox_service_server::SandboxService;
 use ringfence_wire::v1::server_service_server::ServerService;
 use ringfence_wire::v1::terminal_service_server::TerminalService;
 use ringfence_wire::v1::token_service_server::TokenService;
+use ringfence_wire::v1::workspace_service_server::WorkspaceService;
 
-use super::Verb::{Delete, Get, Post};
-use super::{Table, terminals};
+use super::Verb::{Delete, Get, Post, Put};
+use super::{Table, files, terminals};
 use crate::grpc::Services;
 
 macro_rules! call {
@@ -24,6 +25,8 @@ pub(super) fn table() -> Table {
     sandboxes(&mut table);
     sessions(&mut table);
     processes(&mut table);
+    workspaces(&mut table);
+    snapshots(&mut table);
     screens(&mut table);
     the_server(&mut table);
     table
@@ -38,6 +41,10 @@ fn codebases(table: &mut Table) {
     table.unary(Get, ONE, "CodebaseService.GetCodebase", call!(CodebaseService::get_codebase));
     table.unary(Delete, ONE, "CodebaseService.DeleteCodebase", call!(CodebaseService::delete_codebase));
     table.unary(Get, "/v1/codebases/{codebase_id}/files", "CodebaseService.ListFiles", call!(CodebaseService::list_files));
+    table.add(Post, "/v1/codebases/{codebase_id}/files", files::upload_form);
+    table.download("/v1/codebases/{codebase_id}/files/{*file_path}", "CodebaseService.DownloadFile", call!(CodebaseService::download_file));
+    table.upload("/v1/codebases/{codebase_id}/files/{*file_path}", "CodebaseService.UploadFiles", files::UPLOAD, files::upload);
+    table.upload("/v1/codebases/{codebase_id}/staged", "CodebaseService.UploadFiles", files::UPLOAD, files::stage);
     table.unary(Post, "/v1/codebases/{codebase_id}/negotiate", "CodebaseService.NegotiateUpload", call!(CodebaseService::negotiate_upload));
     table.unary(Post, "/v1/codebases/{codebase_id}/commit", "CodebaseService.CommitUpload", call!(CodebaseService::commit_upload));
 }
@@ -106,4 +113,34 @@ fn the_server(table: &mut Table) {
     table.unary(Post, TOKENS, "TokenService.CreateToken", call!(TokenService::create_token));
     table.unary(Get, TOKENS, "TokenService.ListTokens", call!(TokenService::list_tokens));
     table.unary(Delete, "/v1/tokens/{token_id}", "TokenService.RevokeToken", call!(TokenService::revoke_token));
+}
+
+#[rustfmt::skip]
+fn workspaces(table: &mut Table) {
+    const FILE: &str = "/v1/sandboxes/{sandbox_id}/files/{*path}";
+    const POLICY: &str = "/v1/sandboxes/{sandbox_id}/policy";
+    table.unary(Get, "/v1/sandboxes/{sandbox_id}/files", "WorkspaceService.ListDirectory", call!(WorkspaceService::list_directory));
+    table.download(FILE, "WorkspaceService.ReadFile", call!(WorkspaceService::read_file));
+    table.upload(FILE, "WorkspaceService.WriteFile", files::WRITE, files::write);
+    table.unary(Delete, FILE, "WorkspaceService.RemoveFile", call!(WorkspaceService::remove_file));
+    table.unary(Get, "/v1/sandboxes/{sandbox_id}/stat", "WorkspaceService.StatFile", call!(WorkspaceService::stat_file));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/mkdir", "WorkspaceService.MakeDirectory", call!(WorkspaceService::make_directory));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/rename", "WorkspaceService.RenameFile", call!(WorkspaceService::rename_file));
+    table.unary(Get, "/v1/sandboxes/{sandbox_id}/changes", "WorkspaceService.Changes", call!(WorkspaceService::changes));
+    table.unary(Get, "/v1/sandboxes/{sandbox_id}/diff", "WorkspaceService.Diff", call!(WorkspaceService::diff));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/apply", "WorkspaceService.Apply", call!(WorkspaceService::apply));
+    table.unary(Get, POLICY, "WorkspaceService.GetPolicy", call!(WorkspaceService::get_policy));
+    table.unary(Put, POLICY, "WorkspaceService.SetPolicy", call!(WorkspaceService::set_policy));
+    table.unary(Get, "/v1/sandboxes/{sandbox_id}/policy/explain", "WorkspaceService.Explain", call!(WorkspaceService::explain));
+}
+
+#[rustfmt::skip]
+fn snapshots(table: &mut Table) {
+    const OF_SANDBOX: &str = "/v1/sandboxes/{sandbox_id}/snapshots";
+    table.unary(Post, OF_SANDBOX, "WorkspaceService.CreateSnapshot", call!(WorkspaceService::create_snapshot));
+    table.unary(Get, OF_SANDBOX, "WorkspaceService.ListSnapshots", call!(WorkspaceService::list_snapshots));
+    table.unary(Get, "/v1/snapshots", "WorkspaceService.ListSnapshots", call!(WorkspaceService::list_snapshots));
+    table.unary(Delete, "/v1/snapshots/{snapshot_id}", "WorkspaceService.DeleteSnapshot", call!(WorkspaceService::delete_snapshot));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/restore", "WorkspaceService.RestoreSnapshot", call!(WorkspaceService::restore_snapshot));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/fork", "WorkspaceService.ForkSandbox", call!(WorkspaceService::fork_sandbox));
 }

@@ -1,4 +1,5 @@
-//! What the filesystem says, in the words of the link.
+//! What the filesystem says, in the words of the link. The engine says it in the same words where no
+//! warden runs.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +10,7 @@ use ringfence_link::warden::{Code, Failure};
 
 use crate::sandbox::failure;
 
-pub(super) fn entry_to_link(entry: Entry) -> link::Entry {
+pub fn entry_to_link(entry: Entry) -> link::Entry {
     link::Entry {
         path: entry.path.as_bytes().to_vec(),
         kind: kind_to_link(entry.kind),
@@ -39,11 +40,11 @@ fn kind_to_link(kind: EntryKind) -> link::EntryKind {
     }
 }
 
-pub(crate) fn changes_to_link(changes: &[Change]) -> Vec<link::LayerChange> {
+pub fn changes_to_link(changes: &[Change]) -> Vec<link::LayerChange> {
     changes.iter().map(change_to_link).collect()
 }
 
-pub(crate) fn change_to_link(change: &Change) -> link::LayerChange {
+pub fn change_to_link(change: &Change) -> link::LayerChange {
     let kind = match &change.kind {
         ChangeKind::Deleted => link::ChangeKind::Deleted,
         ChangeKind::Renamed { from } => {
@@ -58,7 +59,7 @@ pub(crate) fn change_to_link(change: &Change) -> link::LayerChange {
 }
 
 /// What is hidden is not found, without a word about why.
-pub(super) fn to_failure(error: &FileError) -> Failure {
+pub fn to_failure(error: &FileError) -> Failure {
     let code = match error.kind() {
         FileErrorKind::NotFound => Code::FileNotFound,
         FileErrorKind::Denied => Code::PermissionDenied,

@@ -1,0 +1,251 @@
+//! Contents of files on their way to and from a workspace.
+//!
+//! What is read goes out piece by piece. What is written is first taken in as a whole, to a file
+//! without a name: where it belongs is decided when it is complete, so a slow caller holds up
+//! nobody, and the sandbox may start or stop meanwhile.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+
+use md5::Digest as _;
+use ringfence_fs::files::{FileError, Reading, WriteOptions};
+use ringfence_link::files::{Entry, FileCall, FileRequest};
+use ringfence_link::warden::{Control, Reply, Request};
+use ringfence_warden::files::convert::entry_to_link;
+
+use super::Sandboxes;
+use super::ask::problem_of;
+use super::files::{About, FileAt, fs_view};
+use super::reach::{Reach, Still, blocking};
+use crate::codebases::UploadDone;
+use crate::id::random_digits;
+use crate::problem::{Code, Problem, Result};
+use crate::wardens::call::{Call, Step};
+
+const PIECE: usize = 64 * 1024;
+
+/// Part of a file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Range {
+    pub offset: u64,
+    /// To the end, if not given.
+    pub length: Option<u64>,
+}
+
+/// A file that is being read.
+#[derive(Debug)]
+pub struct Content {
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Warden(Call),
+    Disk { reading: Arc<Reading>, at: u64, end: u64 },
+}
+
+/// How a file is to be written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WriteAs {
+    /// Permission bits; if not given those of the file that is replaced, or 0644.
+    pub mode: Option<u32>,
+    /// Without a mode, programs (by their first bytes) may be executed.
+    pub programs_run: bool,
+    /// Make the directories on the way.
+    pub parents: bool,
+}
+
+/// A file that is being taken in. Nothing has happened unless it is finished.
+#[derive(Debug)]
+pub struct Incoming {
+    sandboxes: Sandboxes,
+    at: FileAt,
+    write_as: WriteAs,
+    file: File,
+    size: u64,
+    most: u64,
+    head: Vec<u8>,
+    digests: Digests,
+}
+
+#[derive(Debug, Default)]
+struct Digests {
+    md5: md5::Md5,
+    blake3: Box<blake3::Hasher>,
+}
+
+impl Sandboxes {
+    pub async fn read_file(&self, at: &FileAt, range: Range) -> Result<Content> {
+        let source = match self.reach(&at.account, &at.sandbox).await? {
+            Reach::Warden(socket) => {
+                let Range { offset, length } = range;
+                let call = FileCall::Read { path: at.bytes(), offset, length };
+                let request = Request::File(FileRequest { view: at.view, call });
+                let mut call = Call::begin(&socket, request).await.map_err(problem_of)?;
+                // A file that cannot be read is refused before anything is sent.
+                call.steps.next().await.map_err(problem_of)?;
+                Source::Warden(call)
+            }
+            Reach::Disk(still) => {
+                let (sandboxes, at) = (self.clone(), at.clone());
+                let reading = blocking(move || sandboxes.open_on_disk(&still, &at)).await?;
+                let end = range.length.map_or(u64::MAX, |most| range.offset.saturating_add(most));
+                Source::Disk { reading: reading.into(), at: range.offset, end }
+            }
+        };
+        Ok(Content { source })
+    }
+
+    fn open_on_disk(&self, still: &Still, at: &FileAt) -> Result<Reading> {
+        let read = self.open(still)?.files(fs_view(at.view)).read(&at.path);
+        self.settle(still, &About::new("read", at), read)
+    }
+
+    pub fn begin_write(&self, at: FileAt, write_as: WriteAs) -> Result<Incoming> {
+        self.get(&at.account, &at.sandbox)?;
+        if at.path.is_root() {
+            return Err(Problem::invalid("the path of a file is required"));
+        }
+        let file = self.nameless().map_err(|e| Problem::internal("take a file in", e))?;
+        let most = self.inner.codebases.limits().max_file_size;
+        let (sandboxes, head, digests) = (self.clone(), Vec::new(), Digests::default());
+        Ok(Incoming { sandboxes, at, write_as, file, size: 0, most, head, digests })
+    }
+
+    /// A file that is gone when it is closed, whatever happens.
+    fn nameless(&self) -> io::Result<File> {
+        let path = self.inner.settings.state.join(format!("incoming-{}", random_digits::<8>()));
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        std::fs::remove_file(path).map(|()| file)
+    }
+
+    fn write_on_disk(&self, still: &Still, mut incoming: Incoming) -> Result<Entry> {
+        let options = WriteOptions { mode: incoming.mode(), parents: incoming.write_as.parents };
+        let opened = self.open(still)?;
+        let (about, at) = (About::new("write", &incoming.at), &incoming.at);
+        let mut writing = match opened.files(fs_view(at.view)).write(&at.path, options) {
+            Ok(writing) => writing,
+            Err(error) => return self.settle(still, &about, Err(error)),
+        };
+        if let Err(error) = io::copy(&mut incoming.file, &mut writing) {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            let error = FileError { path: at.path.clone(), errno, denial: None };
+            return self.settle(still, &about, Err(error));
+        }
+        self.settle(still, &about, writing.finish()).map(entry_to_link)
+    }
+}
+
+impl Content {
+    /// The next bytes; none at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        match &mut self.source {
+            Source::Warden(call) => loop {
+                match call.steps.next().await.map_err(problem_of)? {
+                    Step::Output(bytes) => return Ok(Some(bytes)),
+                    Step::Reply(reply) if reply.is_last() => return Ok(None),
+                    _ => {}
+                }
+            },
+            Source::Disk { reading, at, end } => {
+                let (reading, from, most) = (reading.clone(), *at, *end - *at.min(end));
+                let piece = blocking(move || read_piece(&reading, from, most)).await?;
+                *at += piece.len() as u64;
+                Ok(Some(piece).filter(|piece| !piece.is_empty()))
+            }
+        }
+    }
+}
+
+fn read_piece(reading: &Reading, from: u64, most: u64) -> Result<Vec<u8>> {
+    let mut piece = vec![0; PIECE.min(usize::try_from(most).unwrap_or(PIECE))];
+    let read = reading.read_at(from, &mut piece).map_err(|e| Problem::internal("read", e))?;
+    piece.truncate(read);
+    Ok(piece)
+}
+
+impl Incoming {
+    /// The next bytes. Blocks for as long as the disk does; after a problem it can only be dropped.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.size = self.size.saturating_add(bytes.len() as u64);
+        if self.size > self.most {
+            let message = format!("the file is too big: the limit is {}", self.most);
+            let problem = Problem::new(Code::ResourceLimitExceeded, message);
+            return Err(problem.with("limit", "max_file_size").with("most", self.most.to_string()));
+        }
+        let missing = 4usize.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&bytes[..bytes.len().min(missing)]);
+        self.digests.md5.update(bytes);
+        self.digests.blake3.update(bytes);
+        self.file.write_all(bytes).map_err(cannot_take_in)
+    }
+
+    /// The same as [`Incoming::finish`], for who wants to hear what was stored.
+    pub async fn finish_upload(mut self) -> Result<UploadDone> {
+        let (size, digests) = (self.size, std::mem::take(&mut self.digests));
+        self.finish().await?;
+        Ok(UploadDone {
+            size,
+            md5: digests.md5.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+            blake3: digests.blake3.finalize().to_hex().to_string(),
+        })
+    }
+
+    /// Puts the file in its place: until this has returned, whatever was there is there.
+    pub async fn finish(mut self) -> Result<Entry> {
+        self.file.rewind().map_err(cannot_take_in)?;
+        let sandboxes = self.sandboxes.clone();
+        match sandboxes.reach(&self.at.account, &self.at.sandbox).await? {
+            Reach::Warden(socket) => self.send_to(&socket).await,
+            Reach::Disk(still) => blocking(move || sandboxes.write_on_disk(&still, self)).await,
+        }
+    }
+
+    async fn send_to(self, socket: &std::path::Path) -> Result<Entry> {
+        let (path, mode, parents) = (self.at.bytes(), self.mode(), self.write_as.parents);
+        let write = FileCall::Write { path, mode, parents };
+        let request = Request::File(FileRequest { view: self.at.view, call: write });
+        let mut call = Call::begin(socket, request).await.map_err(problem_of)?;
+        call.steps.next().await.map_err(problem_of)?;
+        let mut file = Some(self.file);
+        while let Some(open) = file.take() {
+            let (open, piece) = blocking(move || piece_of(open)).await?;
+            // Why it does not want more is what it says next.
+            if piece.is_empty() || call.sender.input(&piece).await.is_err() {
+                let _ = call.sender.control(Control::EndOfInput).await;
+                break;
+            }
+            file = Some(open);
+        }
+        match call.steps.next().await.map_err(problem_of)? {
+            Step::Reply(Reply::File(entry)) => Ok(entry),
+            other => Err(Problem::internal("understand the sandbox", format!("{other:?}"))),
+        }
+    }
+
+    fn mode(&self) -> Option<u32> {
+        let is_program = self.head.starts_with(b"#!") || self.head.starts_with(b"\x7fELF");
+        let by_content = (self.write_as.programs_run && is_program).then_some(0o755);
+        self.write_as.mode.map(|mode| mode & 0o777).or(by_content)
+    }
+}
+
+fn piece_of(mut file: File) -> Result<(File, Vec<u8>)> {
+    let mut piece = vec![0; PIECE];
+    let read = file.read(&mut piece).map_err(cannot_take_in)?;
+    piece.truncate(read);
+    Ok((file, piece))
+}
+
+fn cannot_take_in(error: io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Problem::new(Code::ResourceLimitExceeded, "there is no space left on the server")
+                .with("limit", "disk")
+        }
+        _ => Problem::internal("take a file in", error),
+    }
+}

@@ -1,0 +1,151 @@
+//! Where the files of a sandbox are reached: through its warden while it runs, and on disk otherwise.
+//!
+//! On disk everything happens in the sandbox's gate, so that it cannot start meanwhile and so that
+//! only one at a time has the layer open. Nobody holds the gate while waiting for a caller.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ringfence_fs::files::{Files, View};
+use ringfence_fs::layers::format::LayerDir;
+use ringfence_fs::layers::mask::MaskOptions;
+use ringfence_fs::offline::{Offline, OfflineOptions, open_offline};
+use ringfence_fs::{LayerError, MountError};
+use ringfence_policy::Policy;
+use tokio::sync::OwnedMutexGuard;
+
+use super::layers::Ground;
+use super::{Live, Sandboxes};
+use crate::problem::{Code, Problem, Result};
+use crate::store::{SandboxRecord, Status};
+
+/// How the files of a sandbox can be reached now.
+#[derive(Debug)]
+pub(super) enum Reach {
+    /// Through the warden that listens here.
+    Warden(PathBuf),
+    Disk(Still),
+}
+
+/// A sandbox that does not run, and cannot be started as long as this lives.
+#[derive(Debug)]
+pub(super) struct Still {
+    pub(super) record: SandboxRecord,
+    pub(super) live: Arc<Live>,
+    _gate: OwnedMutexGuard<()>,
+}
+
+/// Its workspace, opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) record: SandboxRecord,
+    offline: Offline,
+    _base: crate::codebases::Pinned,
+}
+
+impl Sandboxes {
+    pub(super) async fn reach(&self, account: &str, id: &str) -> Result<Reach> {
+        if let Ok(socket) = self.socket(account, id) {
+            return Ok(Reach::Warden(socket));
+        }
+        let (record, live, gate) = self.enter(account, id).await?;
+        match record.status {
+            Status::Running => Ok(Reach::Warden(self.dir(id).join("warden.sock"))),
+            _ => Ok(Reach::Disk(Still { record, live, _gate: gate })),
+        }
+    }
+
+    /// Takes the gate of a sandbox.
+    pub(super) async fn enter(
+        &self,
+        account: &str,
+        id: &str,
+    ) -> Result<(SandboxRecord, Arc<Live>, OwnedMutexGuard<()>)> {
+        self.get(account, id)?;
+        let live = self.live(id);
+        let gate = live.gate.clone().lock_owned().await;
+        // It may have been destroyed while we waited.
+        let record = self.get(account, id)?;
+        Ok((record, live, gate))
+    }
+
+    /// For what must not go on while it runs.
+    pub(super) async fn enter_stopped(&self, account: &str, id: &str, what: &str) -> Result<Still> {
+        let (record, live, gate) = self.enter(account, id).await?;
+        match record.status {
+            Status::Running => Err(running(what)),
+            _ => Ok(Still { record, live, _gate: gate }),
+        }
+    }
+
+    /// Opens the workspace of one that does not run. Blocks.
+    pub(super) fn open(&self, still: &Still) -> Result<Opened> {
+        let Ground { record, base, layer } = self.ground(still.record.clone())?;
+        let options = OfflineOptions {
+            base: base.path.clone(),
+            layer,
+            mask: MaskOptions { patterns: base.mask.clone(), files: base.ignore_files.clone() },
+        };
+        let offline = open_offline(&options, Arc::new(policy_of(&record)?)).map_err(not_opened)?;
+        Ok(Opened { record, offline, _base: base })
+    }
+}
+
+impl Still {
+    /// Of a sandbox that does run: it is neither started nor stopped as long as this lives.
+    pub(super) fn new(record: SandboxRecord, live: Arc<Live>, gate: OwnedMutexGuard<()>) -> Self {
+        Self { record, live, _gate: gate }
+    }
+}
+
+impl Opened {
+    pub(super) fn files(&self, view: View) -> Files {
+        self.offline.files(view)
+    }
+
+    pub(super) fn layer(&self) -> &LayerDir {
+        self.offline.layer()
+    }
+
+    pub(super) fn into_layer(self) -> (LayerDir, crate::codebases::Pinned) {
+        (self.offline.into_layer(), self._base)
+    }
+}
+
+/// Rules on record have been checked.
+pub(super) fn policy_of(record: &SandboxRecord) -> Result<Policy> {
+    Policy::compile(record.rules.clone()).map_err(|e| Problem::internal("read the rules", e))
+}
+
+pub(super) fn running(what: &str) -> Problem {
+    Problem::new(Code::SandboxRunning, format!("{what} while the sandbox runs: stop it first"))
+        .with("status", Status::Running.name())
+}
+
+/// Does something with files away from the threads that serve.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|e| Problem::internal("finish", e))?
+}
+
+/// Goes on to the end even if whoever asked has gone: what is half done would have to be settled.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::spawn(work).await;
+    done.map_err(|e| Problem::internal("finish", e))?
+}
+
+fn not_opened(error: MountError) -> Problem {
+    match error {
+        MountError::BaseMissing { .. } | MountError::BaseNotADirectory { .. } => {
+            Problem::new(Code::Unsupported, "the directory of the codebase is gone")
+        }
+        MountError::Layer(LayerError::Busy { .. }) => {
+            Problem::internal("open the workspace", "its layer is in use by another process")
+        }
+        other => Problem::internal("open the workspace", other),
+    }
+}
