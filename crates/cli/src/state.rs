@@ -25,6 +25,11 @@ pub(crate) struct Found {
 }
 
 impl StateArgs {
+    /// As if it had been given on the command line.
+    pub(crate) fn named(state: Option<PathBuf>) -> Self {
+        Self { state }
+    }
+
     /// The state directory; it need not exist yet.
     pub(crate) fn dir(&self) -> Result<PathBuf, Failure> {
         let root = rustix::process::geteuid().is_root();
