@@ -50,6 +50,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         sandboxes: Settings {
             // Apart from what `ringfence run` keeps for itself.
             state: args.state.dir()?.join("server"),
+            private: None,
             program: std::env::current_exe().map_err(Failure::broken)?,
             users: HOST_LOCKS.into(),
             most_per_account: args.max_sandboxes,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use ringfence_policy::Rule;
 use ringfence_runtime::limits::{parse_cpus, parse_memory, parse_pids};
 use ringfence_wire::v1;
 
@@ -68,7 +69,7 @@ impl ShapeArgs {
             NetworkArg::Host => v1::NetworkMode::Host,
         };
         Ok(v1::CreateSandboxRequest {
-            permissions: to_wire(self.policy.compile()?.rules()),
+            permissions: to_wire(&self.rules()?),
             resources: Some(self.limits()?),
             network: network.into(),
             env: variables(&self.env)?,
@@ -77,11 +78,16 @@ impl ShapeArgs {
         })
     }
 
+    pub(crate) fn rules(&self) -> Result<Vec<Rule>, Failure> {
+        Ok(self.policy.compile()?.rules().to_vec())
+    }
+
     /// A directory of this host, used where it is.
     pub(crate) fn codebase(&self, dir: &Path) -> Result<v1::CreateCodebaseRequest, Failure> {
         let files = [".gitignore", ".sandboxignore"].map(String::from).to_vec();
         Ok(v1::CreateCodebaseRequest {
             name: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            owner_id: owner(),
             local_path: text_of(dir)?,
             mask: self.mask.clone(),
             ignore_files: if self.gitignore { files } else { vec![] },
@@ -122,8 +128,15 @@ pub(crate) fn existing_dir(dir: &Path) -> Result<PathBuf, Failure> {
         Ok(path) if path.is_dir() => Ok(path),
         Ok(_) => Err(Failure::bad_input(format!("{shown} is not a directory"))),
         Err(e) => Err(Failure::bad_input(format!("cannot use {shown}: {e}"))
-            .hint("name the directory to work on before `--`")),
+            .hint("name the directory to work on")),
     }
+}
+
+/// Whose a codebase is if nobody says: a label to find it by, not a right.
+pub(crate) fn owner() -> String {
+    let named = |name: &&str| std::env::var(name).is_ok_and(|value| !value.is_empty());
+    let name = ["LOGNAME", "USER"].into_iter().find(named);
+    name.and_then(|name| std::env::var(name).ok()).unwrap_or_else(|| "local".into())
 }
 
 /// Names of directories travel as text.

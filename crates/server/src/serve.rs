@@ -59,7 +59,10 @@ pub async fn serve(
     if let Some(address) = options.listen.filter(|address| !address.ip().is_loopback()) {
         return Err(ServeError::Open4All(address));
     }
-    let store = Store::open(&options.sandboxes.state)?;
+    let store = match options.sandboxes.private {
+        Some(_) => Store::open_fleeting(&options.sandboxes.state)?,
+        None => Store::open(&options.sandboxes.state)?,
+    };
     let codebases = Codebases::new(store.clone(), options.stored)?;
     for sentence in codebases.reconcile()? {
         tracing::info!("{sentence}");

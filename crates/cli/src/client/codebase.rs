@@ -45,7 +45,9 @@ enum CodebaseCommand {
         owner: Option<String>,
     },
     /// Show one codebase
-    Show { id: String },
+    Show {
+        id: String,
+    },
     /// List what is in a codebase
     Files {
         id: String,
@@ -98,9 +100,7 @@ async fn act(server: &Server, json: bool, command: &CodebaseCommand) -> Result<(
             let found = server.codebases().list_files(request).await.map_err(told)?;
             files(json, &found.get_ref().files)
         }
-        CodebaseCommand::Get { id, path, output } => {
-            get(server, id, path, output.as_deref()).await
-        }
+        CodebaseCommand::Get { id, path, output } => get(server, id, path, output.as_deref()).await,
         CodebaseCommand::Rm { ids } => {
             for id in ids {
                 let request = v1::DeleteCodebaseRequest { codebase_id: id.clone() };
@@ -184,11 +184,8 @@ pub(super) async fn save(
     };
     let failed = |e| Failure::bad_input(format!("cannot write {}: {e}", to.display()));
     let name = to.file_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidFilename.into()))?;
-    let part = to.with_file_name(format!(
-        ".{}.{}.part",
-        name.to_string_lossy(),
-        std::process::id()
-    ));
+    let part =
+        to.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
     let mut file = std::fs::File::create_new(&part).map_err(failed)?;
     let saved = async {
         while let Some(chunk) = chunks.message().await.map_err(told)? {

@@ -237,10 +237,7 @@ fn tls(trusted: Option<&Path>) -> ClientTlsConfig {
 }
 
 /// The server at this place, if there is one and it is one of ours.
-async fn answering(
-    address: &Address,
-    credentials: Credentials,
-) -> Result<Option<Server>, Failure> {
+async fn answering(address: &Address, credentials: Credentials) -> Result<Option<Server>, Failure> {
     if let Address::Unix(path) = address
         && !path.exists()
     {

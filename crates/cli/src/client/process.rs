@@ -47,7 +47,10 @@ enum ProcessCommand {
         sandbox: String,
     },
     /// Show one process
-    Show { sandbox: String, process: String },
+    Show {
+        sandbox: String,
+        process: String,
+    },
     /// Print what a process has printed
     Log {
         sandbox: String,

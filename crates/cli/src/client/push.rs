@@ -20,6 +20,7 @@ use super::show;
 use super::trouble::told;
 use super::walk::{Tree, walk};
 use crate::failure::Failure;
+use crate::shape_args::{existing_dir, owner};
 
 const PIECE: usize = 256 * 1024;
 /// Files on their way at once.
@@ -41,7 +42,7 @@ pub(super) struct PushArgs {
     #[arg(long, conflicts_with = "codebase")]
     name: Option<String>,
 
-    /// A label to find it by
+    /// A label to find it by [default: your user name]
     #[arg(long, conflicts_with = "codebase")]
     owner: Option<String>,
 
@@ -58,7 +59,7 @@ pub(super) struct PushArgs {
 }
 
 pub(super) async fn push(server: &Server, json: bool, args: &PushArgs) -> Result<(), Failure> {
-    let root = root(&args.dir)?;
+    let root = existing_dir(&args.dir)?;
     let tree = walk(&root, args.no_ignore)?;
     for path in &tree.left_out {
         eprintln!("left out: {path} is neither a file nor a directory nor a link");
@@ -84,20 +85,11 @@ pub(super) async fn push(server: &Server, json: bool, args: &PushArgs) -> Result
     show::made(json, &codebase, &codebase.id)
 }
 
-fn root(dir: &Path) -> Result<PathBuf, Failure> {
-    let shown = dir.display();
-    match dir.canonicalize() {
-        Ok(path) if path.is_dir() => Ok(path),
-        Ok(_) => Err(Failure::bad_input(format!("{shown} is not a directory"))),
-        Err(e) => Err(Failure::bad_input(format!("cannot use {shown}: {e}"))),
-    }
-}
-
 async fn create(server: &Server, args: &PushArgs, root: &Path) -> Result<String, Failure> {
     let usual = || root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let request = v1::CreateCodebaseRequest {
         name: args.name.clone().unwrap_or_else(usual),
-        owner_id: args.owner.clone().unwrap_or_default(),
+        owner_id: args.owner.clone().unwrap_or_else(owner),
         ..Default::default()
     };
     let made = server.codebases().create_codebase(request).await.map_err(told)?;
@@ -113,8 +105,7 @@ struct Sent {
 
 async fn store(server: &Server, id: &str, tree: Tree) -> Result<(v1::Codebase, Sent), Failure> {
     let Tree { root, entries, .. } = tree;
-    let negotiate =
-        v1::NegotiateUploadRequest { codebase_id: id.into(), entries: entries.clone() };
+    let negotiate = v1::NegotiateUploadRequest { codebase_id: id.into(), entries: entries.clone() };
     let answer = server.codebases().negotiate_upload(negotiate).await.map_err(told)?;
     let by_digest: HashMap<&str, &v1::ManifestEntry> = entries
         .iter()

@@ -96,7 +96,10 @@ mod tests {
 
     #[test]
     fn sizes_and_spans_are_in_the_largest_unit_that_says_something() {
-        assert_eq!((size(0), size(1023), size(1536)), ("0 B".into(), "1023 B".into(), "1.5 KiB".into()));
+        assert_eq!(
+            (size(0), size(1023), size(1536)),
+            ("0 B".into(), "1023 B".into(), "1.5 KiB".into())
+        );
         assert_eq!((span(119), span(120), span(7200)), ("119s".into(), "2m".into(), "2h".into()));
         assert_eq!(word("SANDBOX_STATUS_RUNNING", "SANDBOX_STATUS_"), "running");
         assert_eq!(word("SANDBOX_STATUS_UNSPECIFIED", "SANDBOX_STATUS_"), "");

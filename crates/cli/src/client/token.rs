@@ -10,6 +10,7 @@ use super::trouble::told;
 use super::{runtime, show};
 use crate::failure::Failure;
 use crate::output;
+use crate::private::Private;
 
 /// Give out tokens for the server of this host, list them and take them back
 ///
@@ -53,8 +54,17 @@ enum TokenCommand {
 
 pub(crate) fn run(args: &TokenArgs) -> Result<ExitCode, Failure> {
     runtime()?.block_on(async {
-        let server = args.connect.connect().await?;
-        act(&server, args.json, &args.command).await
+        if args.connect.names_a_server() {
+            let server = args.connect.connect().await?;
+            return act(&server, args.json, &args.command).await;
+        }
+        if let Some(server) = args.connect.own_server().await? {
+            return act(&server, args.json, &args.command).await;
+        }
+        // Tokens are made before the first start too, to have one when it is there.
+        let state = std::path::absolute(args.connect.state().dir()?).map_err(Failure::broken)?;
+        let private = Private::on_records(&state).await?;
+        act(&private.server, args.json, &args.command).await
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -71,8 +81,7 @@ async fn act(server: &Server, json: bool, command: &TokenCommand) -> Result<(), 
             }
         }
         TokenCommand::Ls { account } => {
-            let request =
-                v1::ListTokensRequest { account: account.clone().unwrap_or_default() };
+            let request = v1::ListTokensRequest { account: account.clone().unwrap_or_default() };
             let found = tokens.list_tokens(request).await.map_err(told)?.into_inner();
             list(json, &found.tokens)
         }

@@ -150,18 +150,21 @@ fn check_rules(rules: &[Rule]) -> Result<()> {
 
 /// Limits that cannot be enforced here are refused now, not at the start.
 fn check_limits(limits: &Limits) -> Result<()> {
+    if *limits == Limits::default() {
+        return Ok(());
+    }
     let groups =
         Cgroups::of_this_host().map_err(|e| Problem::internal("find control groups", e))?;
     let asked = [
         (Controller::Memory, limits.memory.is_some(), "memory"),
-        (Controller::Cpu, limits.cpu_quota.is_some() || limits.cpu_shares.is_some(), "processor"),
-        (Controller::Pids, limits.pids.is_some(), "process"),
+        (Controller::Cpu, limits.cpu_quota.is_some() || limits.cpu_shares.is_some(), "cpu time"),
+        (Controller::Pids, limits.pids.is_some(), "the number of processes"),
     ];
     match asked.iter().find(|(controller, asked, _)| *asked && groups.place(*controller).is_none())
     {
         None => Ok(()),
         Some((_, _, name)) => {
-            let message = format!("a {name} limit cannot be enforced on this host");
+            let message = format!("{name} cannot be limited here");
             Err(Problem::new(Code::Unsupported, message)
                 .with("limit", *name)
                 .with("hint", "`ringfence doctor` on the server says what is missing"))

@@ -11,7 +11,7 @@ use ringfence_runtime::Limits;
 use ringfence_warden::Config;
 
 use super::create::network_of;
-use super::{Live, Running, Sandboxes};
+use super::{Live, Running, Sandboxes, private};
 use crate::problem::{Problem, Result};
 use crate::store::{SandboxRecord, Status, now_ms};
 use crate::wardens::call::Call;
@@ -42,7 +42,7 @@ impl Sandboxes {
                 })
             }
             Err(problem) => {
-                clean_up(&config.dir, id, self.users());
+                self.clean_up_failed(&config.dir, id);
                 let reason = problem.message.clone();
                 self.change(id, |record| {
                     record.status = Status::Error;
@@ -50,6 +50,17 @@ impl Sandboxes {
                 })?;
                 Err(problem)
             }
+        }
+    }
+
+    /// A private server's caller has no use for what did not start, the other's may look at it.
+    fn clean_up_failed(&self, dir: &Path, id: &str) {
+        match self.is_private() {
+            true => {
+                private::clean_up(dir, id, self.users());
+                remove_dir(dir);
+            }
+            false => clean_up(dir, id, self.users()),
         }
     }
 
@@ -128,6 +139,9 @@ impl Sandboxes {
     async fn describe(&self, record: &SandboxRecord) -> Result<Config> {
         let dir = self.dir(&record.id);
         make_private_dir(&dir).map_err(|e| Problem::internal("make the sandbox's directory", e))?;
+        if self.is_private() {
+            private::mark(&dir).map_err(|e| Problem::internal("mark the sandbox", e))?;
+        }
         if is_alive(&dir) {
             return Err(Problem::internal("start the sandbox", "another warden owns it"));
         }
@@ -156,8 +170,8 @@ impl Sandboxes {
             network: network_of(&record.network),
             env: record.env.clone().into_iter().collect(),
             read_only: record.read_only_paths.clone(),
-            ends_with_caller: false,
-            keeps_files: true,
+            ends_with_caller: self.is_private(),
+            keeps_files: !self.is_private(),
             bwrap: std::env::var_os("RINGFENCE_BWRAP").map(Into::into),
             users: self.inner.settings.users.clone(),
             dir,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use ringfence_link::warden::{Reply, Request};
 
-use super::{Sandboxes, life};
+use super::{Sandboxes, life, private};
 use crate::problem::{Problem, Result};
 use crate::store::Status;
 use crate::wardens::call::Call;
@@ -18,6 +18,10 @@ impl Sandboxes {
     pub async fn reconcile(&self) -> Result<Vec<String>> {
         let mut done = Vec::new();
         let records = self.inner.store.all_sandboxes()?;
+        if self.is_private() {
+            private::sweep(&self.all_dirs(), self.users());
+            return Ok(done);
+        }
         for record in &records {
             if self.adopt(&record.id).await {
                 done.push(format!("{} runs on", record.id));
@@ -32,8 +36,7 @@ impl Sandboxes {
             }
         }
         let known: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
-        let all = self.inner.settings.state.join("sandboxes");
-        let entries = match std::fs::read_dir(&all) {
+        let entries = match std::fs::read_dir(self.all_dirs()) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(done),
             Err(e) => return Err(Problem::internal("look at the sandboxes", e)),

@@ -99,9 +99,10 @@ async fn put(
     let written = server.workspace().write_file(ReceiverStream::new(chunks)).await;
     // A server that refuses hears no more; what was not read then is no mistake of its own.
     let written = written.map_err(told)?;
-    reading.await.map_err(Failure::broken)?.map_err(|e| {
-        Failure::broken(format!("cannot read what is to be copied: {e}"))
-    })?;
+    reading
+        .await
+        .map_err(Failure::broken)?
+        .map_err(|e| Failure::broken(format!("cannot read what is to be copied: {e}")))?;
     if json { output::print_json(written.get_ref()) } else { Ok(()) }
 }
 

@@ -100,9 +100,12 @@ pub(super) fn labels(texts: &[String]) -> Result<HashMap<String, String>, Failur
 
 /// A time as it is typed: `30m`.
 pub(in crate::client) fn duration(text: &str) -> Result<pbjson_types::Duration, Failure> {
-    let time = parse_duration(text).map_err(Failure::bad_input)?;
-    Ok(pbjson_types::Duration {
+    Ok(wire_duration(parse_duration(text).map_err(Failure::bad_input)?))
+}
+
+pub(crate) fn wire_duration(time: std::time::Duration) -> pbjson_types::Duration {
+    pbjson_types::Duration {
         seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         nanos: time.subsec_nanos() as i32,
-    })
+    }
 }

@@ -24,6 +24,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(crate) use create::wire_duration;
+pub(crate) use exec::argv;
+
 use super::connect::{ConnectArgs, Server};
 use super::runtime;
 use crate::failure::{Failure, NOT_RUN};
@@ -73,11 +76,7 @@ pub(crate) fn run(args: &SandboxCommandArgs) -> Result<ExitCode, Failure> {
     done.map_err(|failure| if runs { failure.with_code(NOT_RUN) } else { failure })
 }
 
-async fn act(
-    server: &Server,
-    json: bool,
-    command: &SandboxCommand,
-) -> Result<ExitCode, Failure> {
+async fn act(server: &Server, json: bool, command: &SandboxCommand) -> Result<ExitCode, Failure> {
     match command {
         SandboxCommand::Exec(args) => return exec::exec(server, args).await,
         SandboxCommand::Shell(args) => return exec::shell(server, args).await,

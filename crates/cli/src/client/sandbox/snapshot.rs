@@ -72,8 +72,7 @@ pub(super) async fn act(server: &Server, json: bool, args: &SnapshotArgs) -> Res
     let mut workspace = server.workspace();
     match &args.command {
         SnapshotCommand::Create { id, name } => {
-            let request =
-                v1::CreateSnapshotRequest { sandbox_id: id.clone(), name: name.clone() };
+            let request = v1::CreateSnapshotRequest { sandbox_id: id.clone(), name: name.clone() };
             let made = workspace.create_snapshot(request).await.map_err(told)?.into_inner();
             show::made(json, &made, &made.id)
         }
