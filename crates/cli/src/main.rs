@@ -5,9 +5,9 @@
 
 mod audit;
 mod audit_rows;
+mod client;
 mod doctor;
 mod failure;
-mod launch;
 mod layer;
 mod layer_apply;
 mod layer_changes;
@@ -15,30 +15,33 @@ mod layer_life;
 mod logging;
 mod mount;
 mod output;
+mod own_sandbox;
 mod policy;
 mod policy_args;
 mod policy_check;
 mod policy_tree;
+mod private;
 mod run;
 mod run_end;
 mod sandbox_args;
 mod serve;
 mod serve_options;
+mod shape_args;
 mod shell;
 mod state;
-mod typing;
 mod warden;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::client::{codebase, completions, process, sandbox, session, token};
 use crate::failure::NOT_RUN;
 
 /// Run untrusted commands on real code: what the policy hides does not exist for them, what they
 /// change lands in a layer of its own.
 ///
 /// Exit codes: 0 success; 1 the answer is "no" (a conflict, a finding of `policy check`);
-/// 2 bad input or nothing could be done; 3 a failure while running. `run` ends with the code of the
-/// command it ran, or with 125 if there was none.
+/// 2 bad input or nothing could be done; 3 a failure while running. What runs a command (`run`,
+/// `sandbox exec`, …) ends with its code, or with 125 if there was none.
 #[derive(Debug, Parser)]
 #[command(name = "ringfence", version, arg_required_else_help = true)]
 struct Cli {
@@ -57,6 +60,12 @@ enum Command {
     Audit(audit::AuditArgs),
     Doctor(doctor::DoctorArgs),
     Serve(serve::ServeArgs),
+    Codebase(codebase::CodebaseArgs),
+    Sandbox(sandbox::SandboxCommandArgs),
+    Session(session::SessionArgs),
+    Process(process::ProcessArgs),
+    Token(token::TokenArgs),
+    Completions(completions::CompletionsArgs),
     #[command(hide = true)]
     Warden(warden::WardenArgs),
 }
@@ -76,6 +85,12 @@ fn main() -> std::process::ExitCode {
         Command::Audit(args) => audit::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Codebase(args) => codebase::run(&args),
+        Command::Sandbox(args) => sandbox::run(&args),
+        Command::Session(args) => session::run(&args),
+        Command::Process(args) => process::run(&args),
+        Command::Token(args) => token::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Warden(args) => warden::run(&args),
     };
     match result {

@@ -55,6 +55,11 @@ impl Paint {
         Self::if_seen(io::stderr().is_terminal())
     }
 
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self { on: false }
+    }
+
     fn if_seen(seen: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self { on: wanted && seen }

@@ -1,19 +1,20 @@
 //! `ringfence run`: one command in a sandbox of its own.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, channel};
 
 use clap::Args;
-use ringfence_link::client::{Client, ClientError, Event, Ongoing};
-use ringfence_link::warden::{Command, Control, Exec, Info, Outcome, Reply, Request};
-use ringfence_sys::signals::{self, BlockedSignals};
+use ringfence_link::warden::{Denied, Outcome};
+use ringfence_wire::v1;
+use ringfence_wire::v1::exec_input::Content;
 
+use crate::client::attached::attached;
+use crate::client::runtime;
+use crate::client::sandbox::{argv, wire_duration};
+use crate::client::signals::{FORWARDED, Signals};
 use crate::failure::Failure;
-use crate::launch::{Launched, new_id};
+use crate::own_sandbox::{OwnSandbox, Place, Wanted};
 use crate::run_end;
 use crate::sandbox_args::SandboxArgs;
-use crate::typing::Typing;
 
 /// Run a command on DIR, isolated: it sees what the policy shows, and changes a layer instead of DIR
 ///
@@ -41,110 +42,82 @@ pub(crate) struct RunArgs {
 
 /// Everything known about a run that is over.
 pub(crate) struct Finished {
-    pub(crate) info: Info,
+    pub(crate) sandbox: v1::Sandbox,
+    pub(crate) place: Place,
     pub(crate) argv: Vec<String>,
     pub(crate) outcome: Outcome,
 }
 
-const FORWARDED: [i32; 4] = [signals::SIGINT, signals::SIGTERM, signals::SIGHUP, signals::SIGQUIT];
-
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let timeout = args.sandbox.timeout()?;
-    let exec = Exec {
-        cwd: args.sandbox.workdir.as_ref().map(|dir| dir.clone().into_bytes()),
-        timeout_ms: timeout.map(|time| time.as_millis() as u64),
-        stdin: true,
-        ..Exec::new(Command::Argv(argv(&args.command)))
+    let command = v1::ExecRequest {
+        argv: argv(&args.command),
+        workdir: args.sandbox.workdir.clone().unwrap_or_default(),
+        timeout: timeout.map(wire_duration),
+        options: Some(v1::ResultOptions { bytes: true, ..Default::default() }),
+        ..Default::default()
     };
-    let config = args.sandbox.config(&new_id()?)?;
+    let wanted = args.sandbox.wanted()?;
     run_end::check_json(args.sandbox.json.as_deref())?;
-    // Before any thread starts, so that all of them leave the signals to the one that waits.
-    let blocked = BlockedSignals::block(&FORWARDED).map_err(Failure::broken)?;
-    let launched = Launched::start(config)?;
-    let (info, outcome) = conduct(&launched.client, exec, blocked)?;
-    let config = launched.end();
+    let runtime = runtime()?;
+    let conducted = runtime.block_on(conduct(wanted, command));
+    runtime.shutdown_background();
+    let (sandbox, place, result) = conducted?;
     let argv = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let finished = Finished { info, argv, outcome };
-    run_end::settle(&args.sandbox, &config, &finished, args.sandbox.json.as_deref())?;
+    let finished = Finished { sandbox, place, argv, outcome: outcome(result) };
+    run_end::settle(&args.sandbox, &finished, args.sandbox.json.as_deref())?;
     Ok(ExitCode::from(finished.outcome.exit_code.clamp(0, 255) as u8))
 }
 
-pub(crate) fn argv(words: &[std::ffi::OsString]) -> Vec<Vec<u8>> {
-    use std::os::unix::ffi::OsStrExt;
-    words.iter().map(|word| word.as_bytes().to_vec()).collect()
-}
-
 /// Runs the command with this process's streams and signals as its own.
-fn conduct(
-    client: &Client,
-    exec: Exec,
-    signals: BlockedSignals,
-) -> Result<(Info, Outcome), Failure> {
-    let info = match client.ask(Request::Info).map_err(told)? {
-        Reply::Info(info) => *info,
-        _ => return Err(told(ClientError::Unexpected)),
-    };
-    let call = client.call(Request::Exec(exec)).map_err(told)?;
-    let (started, announced) = channel();
-    let canceller = call.try_clone().map_err(Failure::broken)?;
-    let _typing = Typing::forward(&call)?;
-    let other = client.clone();
-    std::thread::spawn(move || forward_signals(&other, &canceller, signals, &announced));
-    let mut out = Streams::default();
-    let reply = call.finish(|event| match event {
-        Event::Output(bytes) => out.write(&mut io::stdout(), bytes, &call),
-        Event::Error(bytes) => out.write(&mut io::stderr(), bytes, &call),
-        Event::Reply(Reply::Started { command }, _) => drop(started.send(command.clone())),
-        Event::Reply(..) => {}
-    });
-    match reply.map_err(told)? {
-        Reply::Done(outcome) => Ok((info, *outcome)),
-        _ => Err(told(ClientError::Unexpected)),
+async fn conduct(
+    wanted: Wanted,
+    command: v1::ExecRequest,
+) -> Result<(v1::Sandbox, Place, v1::ExecResult), Failure> {
+    // Before anything starts: a signal that comes meanwhile is for the command.
+    let signals = Signals::watch(&FORWARDED)?;
+    let own = OwnSandbox::start(wanted).await?;
+    let command = v1::ExecRequest { sandbox_id: own.sandbox.id.clone(), ..command };
+    let result = attached(own.server(), Content::Command(command), true, signals).await;
+    let ended = own.end().await;
+    let (result, (sandbox, place)) = (result?, ended?);
+    Ok((sandbox, place, result))
+}
+
+/// A result as the record and the remarks have it.
+fn outcome(result: v1::ExecResult) -> Outcome {
+    let bill = result.bill.unwrap_or_default();
+    let time = result.duration.unwrap_or_default();
+    Outcome {
+        command: bill.command_id,
+        exit_code: result.exit_code,
+        signal: Some(bill.signal).filter(|signal| *signal != 0),
+        timed_out: bill.timed_out,
+        cancelled: bill.cancelled,
+        oom_killed: bill.oom_killed,
+        pids_refused: bill.pids_refused,
+        session_ended: bill.session_ended,
+        reason: Some(bill.reason).filter(|reason| !reason.is_empty()),
+        duration_micros: (time.seconds * 1_000_000 + i64::from(time.nanos) / 1000) as u64,
+        cpu_micros: bill.cpu_micros as u64,
+        peak_memory: bill.peak_memory_bytes as u64,
+        stdout_bytes: bill.stdout_total as u64,
+        stderr_bytes: bill.stderr_total as u64,
+        denied: bill.denied.into_iter().map(denied).collect(),
+        denied_more: bill.denied_more as u64,
+        changes: None,
     }
 }
 
-pub(crate) fn told(error: ClientError) -> Failure {
-    match error {
-        ClientError::Refused(failure) => Failure::bad_input(failure.message),
-        other => Failure::broken(other),
-    }
-}
-
-/// Output as it comes. When nobody reads it any more the command is ended, as a pipe would.
-#[derive(Default)]
-struct Streams {
-    broken: bool,
-}
-
-impl Streams {
-    fn write(&mut self, stream: &mut impl Write, bytes: &[u8], call: &Ongoing) {
-        if self.broken {
-            return;
-        }
-        if stream.write_all(bytes).and_then(|()| stream.flush()).is_err() {
-            self.broken = true;
-            let _ = call.control(Control::Cancel);
-        }
-    }
-}
-
-/// Whoever insists (three times) ends a command that does not listen.
-const INSISTED: u32 = 3;
-
-fn forward_signals(
-    client: &Client,
-    call: &Ongoing,
-    signals: BlockedSignals,
-    announced: &Receiver<String>,
-) {
-    let Ok(command) = announced.recv() else { return };
-    let mut count = 0;
-    while let Ok(signal) = signals.wait() {
-        count += 1;
-        let command = command.clone();
-        let _ = client.ask(Request::Signal { command, signal });
-        if count == INSISTED {
-            let _ = call.control(Control::Cancel);
-        }
+fn denied(access: v1::DeniedAccess) -> Denied {
+    let rule = Some(access.rule).filter(|rule| !rule.is_empty());
+    Denied {
+        operation: access.operation,
+        path: access.path,
+        needed: access.needed,
+        level: access.level,
+        priority: rule.is_some().then_some(access.priority),
+        rule,
+        count: access.count as u64,
     }
 }

@@ -10,14 +10,15 @@ use ringfence_fs::changes::{Change, changes};
 use ringfence_fs::layers::format::LayerDir;
 use ringfence_link::warden::{Denied, Outcome};
 use ringfence_policy::Rule;
-use ringfence_warden::Config;
 use ringfence_warden::journal::{self, Event};
+use ringfence_wire::v1;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::layer::explain;
 use crate::layer_changes::{line, to_json};
 use crate::output::{Paint, shown};
+use crate::own_sandbox::Place;
 use crate::run::Finished;
 use crate::sandbox_args::SandboxArgs;
 
@@ -55,18 +56,18 @@ pub(crate) fn check_json(path: Option<&Path>) -> Result<(), Failure> {
 /// Reports what there is to say, and applies, discards or keeps the changes.
 pub(crate) fn settle(
     args: &SandboxArgs,
-    config: &Config,
     finished: &Finished,
     record: Option<&Path>,
 ) -> Result<(), Failure> {
-    let layer = LayerDir::open(&config.layer).map_err(explain)?;
+    let place = &finished.place;
+    let layer = LayerDir::open(&place.layer).map_err(explain)?;
     let found = changes(&layer).map_err(explain)?;
     let paint = Paint::for_stderr();
-    eprint!("{}", remarks(&finished.outcome, &config.base) + &changed(&found, paint));
+    eprint!("{}", remarks(&finished.outcome, &place.base) + &changed(&found, paint));
     let fate = decide(args, &found);
-    let result = carry_out(fate, layer, config);
+    let result = carry_out(fate, layer, place);
     if let Some(path) = record {
-        let text = serde_json::to_vec_pretty(&described(config, finished, &found, fate));
+        let text = serde_json::to_vec_pretty(&described(finished, &found, fate));
         let text = text.map_err(Failure::broken)?;
         std::fs::write(path, text)
             .map_err(|e| Failure::broken(format!("cannot write {}: {e}", path.display())))?;
@@ -133,8 +134,8 @@ fn ask() -> Option<Fate> {
     }
 }
 
-fn carry_out(fate: Fate, mut layer: LayerDir, config: &Config) -> Result<(), Failure> {
-    let path = config.layer.display().to_string();
+fn carry_out(fate: Fate, mut layer: LayerDir, place: &Place) -> Result<(), Failure> {
+    let path = place.layer.display().to_string();
     match fate {
         Fate::Nothing | Fate::Discarded => {
             layer.remove().map_err(explain)?;
@@ -247,8 +248,8 @@ fn escape(path: &str) -> String {
     })
 }
 
-fn described(config: &Config, finished: &Finished, found: &[Change], fate: Fate) -> Value {
-    let Finished { info, argv, outcome } = finished;
+fn described(finished: &Finished, found: &[Change], fate: Fate) -> Value {
+    let Finished { sandbox, place, argv, outcome } = finished;
     let denied = |denied: &Denied| {
         json!({
             "operation": denied.operation, "path": denied.path, "needed": denied.needed,
@@ -256,7 +257,7 @@ fn described(config: &Config, finished: &Finished, found: &[Change], fate: Fate)
         })
     };
     json!({
-        "sandbox": config.id,
+        "sandbox": sandbox.id,
         "command": argv,
         "exit_code": outcome.exit_code,
         "signal": outcome.signal,
@@ -274,14 +275,35 @@ fn described(config: &Config, finished: &Finished, found: &[Change], fate: Fate)
         "denied_more": outcome.denied_more,
         "changes": found.iter().map(to_json).collect::<Vec<_>>(),
         "changes_are": fate.as_str(),
-        "layer": (fate == Fate::Kept).then(|| config.layer.to_string_lossy()),
-        "journal": config.dir.join("journal.jsonl").to_string_lossy(),
-        "base": config.base.to_string_lossy(),
-        "in_force": {
-            "runtime": info.runtime, "uid": info.uid, "network": info.network,
-            "seccomp": info.seccomp, "landlock": info.landlock, "tracking": info.tracking,
-            "memory_bytes": info.memory, "cpu_quota_us": info.cpu_quota, "pids": info.pids,
-            "rules": config.rules,
+        "layer": (fate == Fate::Kept).then(|| place.layer.to_string_lossy()),
+        "journal": place.dir.join("journal.jsonl").to_string_lossy(),
+        "base": place.base.to_string_lossy(),
+        "in_force": in_force(sandbox, place),
+    })
+}
+
+fn in_force(sandbox: &v1::Sandbox, place: &Place) -> Value {
+    let limits = sandbox.resources.unwrap_or_default();
+    let confined = sandbox.confinement.clone().unwrap_or_default();
+    let limit = |number: i64| (number != 0).then_some(number);
+    let network = match sandbox.network() {
+        v1::NetworkMode::Host => "host",
+        v1::NetworkMode::Bridge => "bridge",
+        v1::NetworkMode::None | v1::NetworkMode::Unspecified => "none",
+    };
+    json!({
+        "runtime": match sandbox.runtime() {
+            v1::RuntimeType::Docker => "docker",
+            v1::RuntimeType::Bwrap | v1::RuntimeType::Unspecified => "bwrap",
         },
+        "uid": confined.uid,
+        "network": network,
+        "seccomp": confined.seccomp,
+        "landlock": confined.landlock_abi,
+        "tracking": confined.tracking,
+        "memory_bytes": limit(limits.memory_bytes),
+        "cpu_quota_us": limit(limits.cpu_quota),
+        "pids": limit(limits.pids_limit),
+        "rules": place.rules,
     })
 }

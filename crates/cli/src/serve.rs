@@ -97,6 +97,8 @@ fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
         stop_sandboxes: asked.stop_sandboxes,
         sandboxes: Settings {
             state: place,
+            private: None,
+            host_network: asked.require_token || listen.is_none_or(is_far),
             program: std::env::current_exe().map_err(Failure::broken)?,
             users: HOST_LOCKS.into(),
             most_per_account: asked.max_sandboxes.unwrap_or(USUAL_SANDBOXES),
@@ -127,6 +129,11 @@ fn say_ready(address: Option<SocketAddr>, socket: Option<PathBuf>) {
         (None, Some(path)) => println!("ready {}", path.display()),
         (None, None) => {}
     }
+}
+
+/// Where other machines can come, everybody needs a token.
+fn is_far(address: SocketAddr) -> bool {
+    !address.ip().to_canonical().is_loopback()
 }
 
 /// An error and what caused it, in one sentence.

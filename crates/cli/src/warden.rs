@@ -31,6 +31,10 @@ pub(crate) fn run(args: &WardenArgs) -> Result<ExitCode, Failure> {
     ringfence_sys::memory::raise_open_file_limit();
     ringfence_sys::memory::make_room_for_descriptors();
     let config = read(&args.config)?;
+    if !config.ends_with_caller {
+        // What outlives its caller does not keep the caller's directory from going.
+        std::env::set_current_dir("/").map_err(Failure::broken)?;
+    }
     let socket = config.socket();
     match Warden::start(config) {
         Ok(warden) => {

@@ -60,7 +60,10 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServeError> {
     let tls = options.tls.as_ref().map(acceptor).transpose()?;
-    let store = Store::open(&options.sandboxes.state)?;
+    let store = match options.sandboxes.private {
+        Some(_) => Store::open_fleeting(&options.sandboxes.state)?,
+        None => Store::open(&options.sandboxes.state)?,
+    };
     check_protection(&options, &store)?;
     // Before anything is taken over: a port that is taken must change nothing.
     let (listeners, address) = listeners(&options, tls).await?;
@@ -69,7 +72,11 @@ pub async fn serve(
     let background =
         [tokio::spawn(sandboxes.clone().expire()), tokio::spawn(sandboxes.clone().keep_house())];
     let door = Door { store, require_token: options.require_token || is_far(&options).is_some() };
-    let app = app(services, door);
+    let app = match options.sandboxes.private {
+        None => app(services, door),
+        // Its one caller speaks gRPC, and waits.
+        Some(_) => grpc::routes(services).layer(from_fn_with_state(door, let_in)),
+    };
     let (tell, told) = watch::channel(false);
     tokio::spawn(async move {
         stop.await;

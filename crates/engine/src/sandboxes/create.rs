@@ -52,7 +52,7 @@ impl Sandboxes {
     /// Puts a sandbox on record; nothing runs yet.
     pub fn create(&self, caller: &Caller, wanted: CreateSandbox) -> Result<SandboxRecord> {
         check_runtime(&wanted)?;
-        let network = check_network(wanted.network)?;
+        let network = check_network(wanted.network, self.inner.settings.host_network)?;
         check_limits(&wanted.limits)?;
         check_rules(&wanted.rules)?;
         check_names(&wanted.env)?;
@@ -66,8 +66,10 @@ impl Sandboxes {
         let now = now_ms();
         let expires = wanted.expires_in.map(|time| now.saturating_add(time.as_millis() as i64));
         let lease = self.inner.settings.lease.as_millis() as i64;
+        let id = Kind::Sandbox.random();
         let record = SandboxRecord {
-            id: Kind::Sandbox.random(),
+            layer: self.first_layer(&id),
+            id,
             account: caller.account.clone(),
             owner_id: if wanted.owner_id.is_empty() { codebase.owner_id } else { wanted.owner_id },
             codebase_id: codebase.id,
@@ -92,7 +94,6 @@ impl Sandboxes {
             leased: wanted.leased,
             lease_until_ms: wanted.leased.then(|| now + lease),
             snapshot_id: wanted.snapshot_id,
-            layer: Kind::Layer.random(),
         };
         self.inner.store.insert_sandbox(&record, self.inner.settings.most_per_account)?;
         Ok(record)
@@ -116,10 +117,18 @@ fn check_runtime(wanted: &CreateSandbox) -> Result<()> {
     }
 }
 
-fn check_network(wanted: NetworkChoice) -> Result<&'static str> {
+/// With the network of the host goes everything that trusts this host.
+fn check_network(wanted: NetworkChoice, host: bool) -> Result<&'static str> {
     match wanted {
         NetworkChoice::None => Ok("none"),
-        NetworkChoice::Host => Ok("host"),
+        NetworkChoice::Host if host => Ok("host"),
+        NetworkChoice::Host => {
+            let message = "from the network of the host, this server could be asked for anything \
+                           without a token";
+            Err(Problem::new(Code::Unsupported, message)
+                .with("network", "host")
+                .with("hint", "start the server with --require-token, or with --listen off"))
+        }
         NetworkChoice::Bridge => {
             Err(Problem::invalid("the network `bridge` needs the runtime docker"))
         }
@@ -142,18 +151,21 @@ pub(super) fn check_rules(rules: &[Rule]) -> Result<()> {
 
 /// Limits that cannot be enforced here are refused now, not at the start.
 fn check_limits(limits: &Limits) -> Result<()> {
+    if *limits == Limits::default() {
+        return Ok(());
+    }
     let groups =
         Cgroups::of_this_host().map_err(|e| Problem::internal("find control groups", e))?;
     let asked = [
         (Controller::Memory, limits.memory.is_some(), "memory"),
-        (Controller::Cpu, limits.cpu_quota.is_some() || limits.cpu_shares.is_some(), "processor"),
-        (Controller::Pids, limits.pids.is_some(), "process"),
+        (Controller::Cpu, limits.cpu_quota.is_some() || limits.cpu_shares.is_some(), "cpu time"),
+        (Controller::Pids, limits.pids.is_some(), "the number of processes"),
     ];
     match asked.iter().find(|(controller, asked, _)| *asked && groups.place(*controller).is_none())
     {
         None => Ok(()),
         Some((_, _, name)) => {
-            let message = format!("a {name} limit cannot be enforced on this host");
+            let message = format!("{name} cannot be limited here");
             Err(Problem::new(Code::Unsupported, message)
                 .with("limit", *name)
                 .with("hint", "`ringfence doctor` on the server says what is missing"))

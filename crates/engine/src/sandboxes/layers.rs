@@ -51,8 +51,20 @@ impl Sandboxes {
         Ok(Ground { record, base, layer })
     }
 
+    /// The live layer of a private server's sandbox is kept with it: it outlives the server.
     pub(super) fn layer_path(&self, name: &str) -> PathBuf {
-        self.inner.settings.state.join(relative(name))
+        match self.is_private() && Kind::Sandbox.check(name) {
+            true => self.dir(name).join("layer"),
+            false => self.inner.settings.state.join(relative(name)),
+        }
+    }
+
+    /// What the first layer of a sandbox is called.
+    pub(super) fn first_layer(&self, sandbox: &str) -> String {
+        match self.is_private() {
+            true => sandbox.to_owned(),
+            false => Kind::Layer.random(),
+        }
     }
 
     /// Makes the record name the live layer, and the layer exist if it stands on a snapshot. One that

@@ -13,7 +13,7 @@ use ringfence_warden::Config;
 use super::create::network_of;
 use super::layers::Ground;
 use super::reach::blocking;
-use super::{Live, Running, Sandboxes};
+use super::{Live, Running, Sandboxes, private};
 use crate::problem::{Problem, Result};
 use crate::store::{SandboxRecord, Status, now_ms};
 use crate::wardens::call::Call;
@@ -45,7 +45,7 @@ impl Sandboxes {
                 })
             }
             Err(problem) => {
-                clean_up(&config.dir, id, self.users());
+                self.clean_up_failed(&config.dir, id);
                 let reason = problem.message.clone();
                 self.change(id, |record| {
                     record.status = Status::Error;
@@ -53,6 +53,17 @@ impl Sandboxes {
                 })?;
                 Err(problem)
             }
+        }
+    }
+
+    /// A private server's caller has no use for what did not start, the other's may look at it.
+    fn clean_up_failed(&self, dir: &Path, id: &str) {
+        match self.is_private() {
+            true => {
+                private::clean_up(dir, id, self.users());
+                remove_dir(dir);
+            }
+            false => clean_up(dir, id, self.users()),
         }
     }
 
@@ -158,6 +169,9 @@ impl Sandboxes {
     async fn describe(&self, record: SandboxRecord) -> Result<Config> {
         let dir = self.dir(&record.id);
         make_private_dir(&dir).map_err(|e| Problem::internal("make the sandbox's directory", e))?;
+        if self.is_private() {
+            private::mark(&dir).map_err(|e| Problem::internal("mark the sandbox", e))?;
+        }
         wait_for_the_last_one(&dir).await?;
         let sandboxes = self.clone();
         let Ground { record, base, layer } = blocking(move || sandboxes.ground(record)).await?;
@@ -177,8 +191,8 @@ impl Sandboxes {
             network: network_of(&record.network),
             env: record.env.clone().into_iter().collect(),
             read_only: record.read_only_paths.clone(),
-            ends_with_caller: false,
-            keeps_files: true,
+            ends_with_caller: self.is_private(),
+            keeps_files: !self.is_private(),
             bwrap: std::env::var_os("RINGFENCE_BWRAP").map(Into::into),
             users: self.inner.settings.users.clone(),
             dir,

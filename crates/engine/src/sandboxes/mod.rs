@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`create`] | what can be asked for, and what is refused |
 //! | [`life`] | start, stop, destroy |
+//! | [`private`] | the server of one command |
 //! | [`watch`] | wardens that end by themselves |
 //! | [`expiry`] | those whose time has come, and leases |
 //! | [`reconcile`] | making records and reality agree again, at the start of a server |
@@ -33,6 +34,7 @@ pub mod fork;
 mod journals;
 mod layers;
 pub mod life;
+mod private;
 mod reach;
 pub mod reconcile;
 mod record;
@@ -58,6 +60,12 @@ use crate::store::{Listed, Page, SandboxFilter, SandboxRecord, Status, Store};
 pub struct Settings {
     /// Where everything is kept.
     pub state: PathBuf,
+    /// The server is one command's own: its sandboxes are in this directory, among others that it
+    /// has no record of, and end with it.
+    pub private: Option<PathBuf>,
+    /// Whether sandboxes may have the network of the host. Not while this server answers anybody
+    /// on that network.
+    pub host_network: bool,
     /// The one binary, which is started as the warden.
     pub program: PathBuf,
     /// Where users are allotted from, if the server runs as root.
@@ -142,7 +150,16 @@ impl Sandboxes {
 
     /// The directory of a sandbox on this host.
     pub fn dir(&self, id: &str) -> PathBuf {
-        self.inner.settings.state.join("sandboxes").join(id)
+        self.all_dirs().join(id)
+    }
+
+    fn all_dirs(&self) -> PathBuf {
+        let Settings { state, private, .. } = &self.inner.settings;
+        private.clone().unwrap_or_else(|| state.join("sandboxes"))
+    }
+
+    fn is_private(&self) -> bool {
+        self.inner.settings.private.is_some()
     }
 
     /// Where the warden of one that runs listens.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ringfence_link::warden::{Reply, Request};
 
-use super::{Sandboxes, life};
+use super::{Sandboxes, life, private};
 use crate::problem::{Problem, Result};
 use crate::store::{SandboxRecord, Status};
 use crate::wardens::call::Call;
@@ -25,6 +25,10 @@ impl Sandboxes {
     pub async fn reconcile(&self) -> Result<Vec<String>> {
         let mut done = self.reconcile_journals()?;
         let records = self.inner.store.all_sandboxes()?;
+        if self.is_private() {
+            private::sweep(&self.all_dirs(), self.users());
+            return Ok(done);
+        }
         for record in &records {
             if self.adopt(&record.id).await {
                 done.push(format!("{} runs on", record.id));
@@ -69,8 +73,7 @@ impl Sandboxes {
         done: &mut Vec<String>,
     ) -> Result<()> {
         let known: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
-        let all = self.inner.settings.state.join("sandboxes");
-        let entries = match std::fs::read_dir(&all) {
+        let entries = match std::fs::read_dir(self.all_dirs()) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(Problem::internal("look at the sandboxes", e)),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ringfence_link::warden::Info;
 use tokio::process::Child;
 
-use super::{Live, Running, Sandboxes};
+use super::{Live, Running, Sandboxes, private};
 use crate::problem::{Problem, Result};
 use crate::store::{Status, now_ms};
 use crate::wardens::end::{Watched, clean_up};
@@ -35,7 +35,11 @@ impl Sandboxes {
             }
             let dir = sandboxes.dir(&id);
             let (place, name, users) = (dir.clone(), id.clone(), sandboxes.users().to_owned());
-            let cleaned = move || clean_up(&place, &name, &users);
+            let is_private = sandboxes.is_private();
+            let cleaned = move || match is_private {
+                true => private::clean_up(&place, &name, &users),
+                false => clean_up(&place, &name, &users),
+            };
             let _ = tokio::task::spawn_blocking(cleaned).await;
             *live.warden.lock() = None;
             sandboxes.inner.sessions.lock().retain(|_, sandbox| *sandbox != id);

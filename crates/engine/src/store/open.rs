@@ -52,15 +52,28 @@ impl Store {
     /// Opens the records in `state_dir`, which is made if it is not there. Only one server at a time
     /// can have them open.
     pub fn open(state_dir: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let state_dir = state_dir.as_ref();
+        Self::open_for(state_dir.as_ref(), false)
+    }
+
+    /// The same for records that nobody needs after this process: they are in its memory.
+    pub fn open_fleeting(state_dir: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_for(state_dir.as_ref(), true)
+    }
+
+    fn open_for(state_dir: &Path, fleeting: bool) -> Result<Self, OpenError> {
         if state_dir.as_os_str().is_empty() {
             return Err(OpenError::NoPlace);
         }
         make_private(state_dir)?;
         let lock = take_lock(&state_dir.join("lock"))?;
-        let records = state_dir.join("records.db");
-        // SQLite gives the files beside it the mode of this one.
-        private_file(&records)?;
+        let records = match fleeting {
+            true => in_memory(),
+            false => state_dir.join("records.db"),
+        };
+        if !fleeting {
+            // SQLite gives the files beside it the mode of this one.
+            private_file(&records)?;
+        }
         let mut connection = connect(&records)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", Survives::PowerLoss.pragma())?;
@@ -112,9 +125,16 @@ fn take_lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// A place of its own in the memory of this process; connections that name it share it.
+fn in_memory() -> PathBuf {
+    format!("file:/{}?vfs=memdb", crate::id::random_digits::<8>()).into()
+}
+
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // Connections are behind locks of ours, so SQLite need not have its own.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(PATIENCE)?;
     connection.pragma_update(None, "foreign_keys", true)?;
@@ -137,6 +157,18 @@ mod tests {
         assert!(matches!(Store::open(&state), Err(OpenError::InUse { .. })));
         drop(store);
         Store::open(&state).unwrap();
+    }
+
+    #[test]
+    fn fleeting_records_are_seen_by_readers_and_by_nobody_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("1"), dir.path().join("2"));
+        let (one, other) = (Store::open_fleeting(one), Store::open_fleeting(other));
+        let (one, other) = (one.unwrap(), other.unwrap());
+        one.ensure_account("team").unwrap();
+        assert_eq!(one.accounts().unwrap().len(), 2);
+        assert_eq!(other.accounts().unwrap().len(), 1);
+        assert!(!dir.path().join("1/records.db").exists());
     }
 
     #[test]

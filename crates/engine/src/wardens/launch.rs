@@ -27,13 +27,14 @@ pub struct Launched {
     pub child: Child,
 }
 
-/// Starts a warden that outlives this process. `program` is the one binary.
+/// Starts a warden. It outlives this process unless its description says otherwise: then it holds on
+/// to its standard input, which ends however this process does. `program` is the one binary.
 pub async fn launch(program: &Path, config: &Config) -> Result<Launched> {
     let failed = |e: std::io::Error| Problem::internal("start the sandbox", e);
     let (file, log) = (config.dir.join("config.json"), config.dir.join("warden.log"));
     let text = serde_json::to_vec_pretty(config)
         .map_err(|e| Problem::internal("describe the sandbox", e))?;
-    tokio::fs::write(&file, text).await.map_err(failed)?;
+    std::fs::write(&file, text).map_err(failed)?;
     let log = std::fs::File::create(&log).map_err(failed)?;
     // The warden inherits this lock with the file, so from here on it can be found, by a server that
     // comes after this one too, although it has done nothing yet.
@@ -42,8 +43,7 @@ pub async fn launch(program: &Path, config: &Config) -> Result<Launched> {
     let mut child = Command::new(program)
         .arg("warden")
         .arg(&file)
-        .current_dir("/")
-        .stdin(Stdio::null())
+        .stdin(if config.ends_with_caller { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()

@@ -20,6 +20,8 @@ mod routes;
 mod stream;
 mod terminals;
 
+use std::sync::{Arc, LazyLock};
+
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -191,11 +193,9 @@ impl Table {
 /// All routes, and what there is to say about them.
 pub(crate) fn router(services: Services) -> Router {
     let table = routes::table();
-    let description = describe(&table.routes).to_string();
-    let openapi = move || {
-        let description = description.clone();
-        async move { ([(CONTENT_TYPE, "application/json")], description) }
-    };
+    let routes = table.routes;
+    let description = Arc::new(LazyLock::new(move || describe(&routes).to_string()));
+    let openapi = async move || ([(CONTENT_TYPE, "application/json")], (**description).clone());
     table
         .router
         .fallback(nothing_there)

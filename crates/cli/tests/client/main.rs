@@ -1,0 +1,8 @@
+//! The commands that ask a server, through the real binary and a real server.
+#![allow(clippy::unwrap_used)]
+
+mod codebases;
+mod commands;
+mod errors;
+mod sandboxes;
+mod support;
