@@ -78,7 +78,7 @@ impl Inner {
     pub(super) fn stage(&self, account: &str, id: &str, complete: Complete) -> Result<()> {
         let life = self.life(id);
         let _turn = life.change.lock();
-        self.stored_record(account, id)?;
+        let codebase = self.stored_record(account, id)?;
         let stage = self.place(id).stage();
         let target = stage.join(complete.digest.to_hex().as_str());
         if target.exists() {
@@ -92,7 +92,8 @@ impl Inner {
         let after = Staged { bytes: before.bytes + complete.stamp.size, files: before.files + 1 };
         self.check_size(after.bytes)?;
         self.check_count(after.files)?;
-        self.check_account(account, 0, after.bytes)?;
+        // A commit puts what is staged in the place of what is stored.
+        self.check_account(account, codebase.size, after.bytes)?;
         std::fs::rename(complete.aside.scratch.path(), target).map_err(cannot_write)?;
         *staged = Some(after);
         Ok(())

@@ -82,6 +82,12 @@ impl Inner {
         }
     }
 
+    /// What a codebase could hold if everything in it went.
+    pub(super) fn room(&self, codebase: &Codebase) -> Result<u64> {
+        let others = self.store.stored_size(&codebase.account)?.saturating_sub(codebase.size);
+        Ok(self.limits.max_account_size.saturating_sub(others))
+    }
+
     /// Before gigabytes are sent for nothing.
     pub(super) fn check_manifest(&self, codebase: &Codebase, manifest: &Manifest) -> Result<()> {
         let (size, files) = (manifest.size(), manifest.files().count() as u64);

@@ -29,6 +29,7 @@ impl Sandboxes {
         if record.status == Status::Running {
             return Ok(record);
         }
+        self.check_journal(id)?;
         let config = self.describe(&record).await?;
         let result = launch(&self.inner.settings.program, &config).await;
         match result {
