@@ -54,11 +54,14 @@ impl Inner {
         let _turn = life.change.lock();
         // It may have been deleted while the file was sent.
         let codebase = self.stored_record(account, id)?;
+        let size = complete.stamp.size;
+        let room = self.check_room(&codebase, path, size)?;
+        let tree = self.open_for_change(id, &life)?;
         let share = self.quotas.share(account);
         let _share = share.lock();
-        let made = self.check_room(&codebase, path, complete.stamp.size)?;
-        let tree = self.open_for_change(id, &life)?;
-        self.store.count_directories(id, made)?;
+        // Others may have stored something meanwhile.
+        self.check_account(account, room.freed, size)?;
+        self.store.count_directories(id, room.directories)?;
         let parent = tree.make_parent(path)?;
         let name = path.file_name().unwrap_or_default();
         refuse_directory(&parent, path)?;
