@@ -201,5 +201,4 @@ fn add(hasher: &mut blake3::Hasher, value: &serde_json::Value) {
 }
 
 #[cfg(test)]
-#[path = "repeats_tests.rs"]
 mod tests;

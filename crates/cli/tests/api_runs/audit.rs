@@ -142,6 +142,9 @@ async fn an_older_record_in_the_place_of_the_real_one_is_noticed() {
     copy(older.path(), &dir);
     let verdict = sandbox.verdict().await;
     assert!(!verdict.intact && verdict.problem.contains("truncated"), "{verdict:?}");
+    let asked = v1::StartSandboxRequest { sandbox_id: sandbox.id.clone() };
+    let started = within(sandbox.sandboxes.clone().start_sandbox(asked)).await;
+    refused(started, Code::FailedPrecondition, "UNSUPPORTED");
     sandbox.destroy().await;
     let verdict = sandbox.verdict().await;
     assert!(!verdict.intact, "the end of the sandbox does not make it good: {verdict:?}");

@@ -61,11 +61,10 @@ async fn a_stream_that_breaks_off_has_no_exit_code() {
     };
     let mut stream = sandbox.sandboxes.exec_stream(asked).await.unwrap().into_inner();
     assert_eq!(&within(stream.message()).await.unwrap().unwrap().data[..], b"up\n");
-    let wardens = crate::support::processes_with(&format!("{}/config.json", sandbox.id));
-    let warden = rustix::process::Pid::from_raw(wardens[0]).unwrap();
-    rustix::process::kill_process(warden, rustix::process::Signal::KILL).unwrap();
+    sandbox.kill_warden();
     let end = within(stream.message()).await;
     let status = end.clone().unwrap_err();
     assert!(status.metadata().get("ringfence-exit-code").is_none());
     refused(end, Code::FailedPrecondition, "SANDBOX_NOT_RUNNING");
+    sandbox.is_lost().await;
 }

@@ -5,8 +5,8 @@ use ringfence_wire::v1::process_state::Status as State;
 use tonic::Code;
 
 use crate::support::{
-    Server, any_alive, both, eventually, gate, next, processes_with, refused, require_sandbox,
-    rest, unique_sleep, within,
+    Server, any_alive, both, eventually, gate, next, refused, require_sandbox, rest, unique_sleep,
+    within,
 };
 
 const SIGKILL: i32 = 9;
@@ -16,7 +16,7 @@ async fn a_log_has_offsets_streams_and_how_it_ended() {
     require_sandbox!();
     let server = Server::start().await;
     let sandbox = server.sandbox().await;
-    let process = sandbox.process("printf one; sleep 0.05; printf two >&2; exit 3").await;
+    let process = sandbox.process("printf one; printf two >&2; exit 3").await;
     let log = rest(&mut sandbox.log(&process.id, 0, true).await).await;
     assert_eq!(both(&log), ("one".into(), "two".into()));
     let last = log.last().unwrap();
@@ -83,12 +83,10 @@ async fn a_log_that_breaks_off_is_never_a_success() {
     let process = sandbox.process("echo up; sleep 1000").await;
     let mut log = sandbox.log(&process.id, 0, true).await;
     assert_eq!(&next(&mut log).await.data[..], b"up\n");
-    let wardens = processes_with(&format!("{}/config.json", sandbox.id));
-    assert_eq!(wardens.len(), 1);
-    let warden = rustix::process::Pid::from_raw(wardens[0]).unwrap();
-    rustix::process::kill_process(warden, rustix::process::Signal::KILL).unwrap();
+    sandbox.kill_warden();
     let end = within(log.message()).await;
     refused(end, Code::FailedPrecondition, "SANDBOX_NOT_RUNNING");
+    sandbox.is_lost().await;
 }
 
 #[tokio::test]

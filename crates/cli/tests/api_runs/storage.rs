@@ -43,11 +43,7 @@ async fn all_codebases_of_an_account_together_stay_within_its_limit() {
         blake3: "0".repeat(64),
         ..Default::default()
     };
-    let asked = v1::NegotiateUploadRequest {
-        codebase_id: two.clone(),
-        entries: vec![entry],
-        ..Default::default()
-    };
+    let asked = v1::NegotiateUploadRequest { codebase_id: two.clone(), entries: vec![entry] };
     let over = codebases.negotiate_upload(asked).await;
     refused(over, Code::ResourceExhausted, "RESOURCE_LIMIT_EXCEEDED");
     let asked = v1::DeleteCodebaseRequest { codebase_id: one };

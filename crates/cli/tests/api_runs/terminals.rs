@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming};
 
-use crate::support::{Sandbox, Server, next, refused, require_sandbox, rest, within};
+use crate::support::{Sandbox, Server, gate, next, refused, require_sandbox, rest, within};
 
 /// Somebody at a terminal.
 struct Viewer {
@@ -140,11 +140,14 @@ async fn one_who_has_no_more_to_type_still_watches() {
     require_sandbox!();
     let server = Server::start().await;
     let sandbox = server.sandbox().await;
-    let terminal = open(&sandbox, command("read line; sleep 0.2; echo \"<$line>\"")).await;
+    let text = format!("read line; touch /tmp/read; {}; echo \"<$line>\"", gate("go"));
+    let terminal = open(&sandbox, command(&text)).await;
     let Viewer { keys, mut screen } = Viewer::attach(&sandbox, &terminal.id).await.unwrap();
     let content = Some(Input::Data(b"last\n".to_vec().into()));
     keys.send(v1::TerminalInput { content }).await.unwrap();
     drop(keys);
+    sandbox.ok(&gate("read")).await;
+    sandbox.open_gate("go").await;
     let shown = rest(&mut screen).await;
     assert!(matches!(shown.last().unwrap().content, Some(Shown::Ended(_))));
     let data = shown.iter().filter_map(|piece| match &piece.content {

@@ -54,11 +54,14 @@ impl Inner {
         let _turn = life.change.lock();
         // It may have been deleted while the file was sent.
         let codebase = self.stored_record(account, id)?;
+        let size = complete.stamp.size;
+        let room = self.check_room(&codebase, path, size)?;
+        let tree = self.open_for_change(id, &life)?;
         let share = self.quotas.share(account);
         let _share = share.lock();
-        let made = self.check_room(&codebase, path, complete.stamp.size)?;
-        let tree = self.open_for_change(id, &life)?;
-        self.store.count_directories(id, made)?;
+        // Others may have stored something meanwhile.
+        self.check_account(account, room.freed, size)?;
+        self.store.count_directories(id, room.directories)?;
         let parent = tree.make_parent(path)?;
         let name = path.file_name().unwrap_or_default();
         refuse_directory(&parent, path)?;
@@ -78,7 +81,7 @@ impl Inner {
     pub(super) fn stage(&self, account: &str, id: &str, complete: Complete) -> Result<()> {
         let life = self.life(id);
         let _turn = life.change.lock();
-        self.stored_record(account, id)?;
+        let codebase = self.stored_record(account, id)?;
         let stage = self.place(id).stage();
         let target = stage.join(complete.digest.to_hex().as_str());
         if target.exists() {
@@ -92,7 +95,8 @@ impl Inner {
         let after = Staged { bytes: before.bytes + complete.stamp.size, files: before.files + 1 };
         self.check_size(after.bytes)?;
         self.check_count(after.files)?;
-        self.check_account(account, 0, after.bytes)?;
+        // A commit puts what is staged in the place of what is stored.
+        self.check_account(account, codebase.size, after.bytes)?;
         std::fs::rename(complete.aside.scratch.path(), target).map_err(cannot_write)?;
         *staged = Some(after);
         Ok(())

@@ -23,6 +23,15 @@ pub(super) struct Quotas {
     shares: Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
+/// What putting a file in its place takes and gives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Bytes of the file that was there.
+    pub(super) freed: u64,
+    /// How many directories have to be made.
+    pub(super) directories: u64,
+}
+
 impl Quotas {
     /// Held by whoever adds to what an account stores. Taken after the codebase's turn.
     pub(super) fn share(&self, account: &str) -> Arc<Mutex<()>> {
@@ -31,23 +40,22 @@ impl Quotas {
 }
 
 impl Inner {
-    /// Whether a file of this size at `path` stays within all limits. Returns how many directories
-    /// have to be made for it.
+    /// Whether a file of this size at `path` stays within all limits.
     pub(super) fn check_room(
         &self,
         codebase: &Codebase,
         path: &WorkspacePath,
         size: u64,
-    ) -> Result<u64> {
+    ) -> Result<Room> {
         let state = self.tree_state(&codebase.id)?;
         let before = self.store.file(&codebase.id, relative(path))?;
         let freed = before.as_ref().map_or(0, |file| file.stamp.size);
-        let made = self.missing_directories(codebase, path)?;
+        let directories = self.missing_directories(codebase, path)?;
         self.check_size(state.size.saturating_sub(freed).saturating_add(size))?;
         self.check_account(&codebase.account, freed, size)?;
         let there = state.file_count + state.directory_count;
-        self.check_count(there + u64::from(before.is_none()) + made)?;
-        Ok(made)
+        self.check_count(there + u64::from(before.is_none()) + directories)?;
+        Ok(Room { freed, directories })
     }
 
     fn missing_directories(&self, codebase: &Codebase, path: &WorkspacePath) -> Result<u64> {
@@ -80,6 +88,12 @@ impl Inner {
             true => Err(over_limit("max_account_size", most, "the account stores too much")),
             false => Ok(()),
         }
+    }
+
+    /// What a codebase could hold if everything in it went.
+    pub(super) fn room(&self, codebase: &Codebase) -> Result<u64> {
+        let others = self.store.stored_size(&codebase.account)?.saturating_sub(codebase.size);
+        Ok(self.limits.max_account_size.saturating_sub(others))
     }
 
     /// Before gigabytes are sent for nothing.

@@ -47,6 +47,8 @@ pub struct Upload {
     size: u64,
     /// The first bytes, which tell programs apart.
     head: Vec<u8>,
+    /// What the account could store here when this began; what is in the way is told at the end.
+    room: u64,
 }
 
 #[derive(Debug)]
@@ -80,8 +82,9 @@ impl Codebases {
                 Target::Stage(Some(manifest::parse_digest(&digest)?))
             }
         };
-        self.inner.stored_record(account, id)?;
+        let codebase = self.inner.stored_record(account, id)?;
         Ok(Upload {
+            room: self.inner.room(&codebase)?,
             aside: self.inner.aside(id)?,
             inner: self.inner.clone(),
             account: account.to_owned(),
@@ -115,7 +118,7 @@ impl Upload {
             let most = limits.max_codebase_size;
             return Err(over_limit("max_codebase_size", most, "the codebase gets too big"));
         }
-        if size > limits.max_account_size {
+        if size > self.room {
             let most = limits.max_account_size;
             return Err(over_limit("max_account_size", most, "the account stores too much"));
         }

@@ -181,3 +181,100 @@ fn unreadable(error: ReadError) -> Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use ringfence_warden::journal::event::SandboxEnded;
+    use ringfence_warden::journal::{Event, Journal, Options};
+
+    use super::*;
+    use crate::codebases::{Codebases, Limits, NewCodebase};
+    use crate::sandboxes::Settings;
+    use crate::sandboxes::create::CreateSandbox;
+    use crate::store::{LOCAL, Store};
+
+    fn sandboxes(state: &Path, kept: Duration) -> Sandboxes {
+        let store = Store::open(state).unwrap();
+        store.ensure_account("other").unwrap();
+        let codebases = Codebases::new(store.clone(), Limits::default()).unwrap();
+        let settings = Settings {
+            state: state.into(),
+            program: "/nowhere".into(),
+            users: state.join("users"),
+            most_per_account: 10,
+            lease: Duration::from_secs(60),
+            journals_kept: kept,
+        };
+        Sandboxes::new(settings, store, codebases)
+    }
+
+    /// A sandbox with a journal, as a warden would have left it.
+    fn with_journal(sandboxes: &Sandboxes) -> String {
+        let caller = crate::Caller { account: LOCAL.into(), local: true };
+        let wanted =
+            NewCodebase { name: "n".into(), owner_id: "o".into(), ..NewCodebase::default() };
+        let codebase_id = sandboxes.inner.codebases.create(LOCAL, wanted).unwrap().id;
+        let wanted = CreateSandbox { codebase_id, ..CreateSandbox::default() };
+        let id = sandboxes.create(&caller, wanted).unwrap().id;
+        std::fs::create_dir_all(sandboxes.dir(&id)).unwrap();
+        let journal = Journal::create(&sandboxes.dir(&id), &id, Options::default()).unwrap();
+        let event = SandboxEnded { reason: "asked to".into(), clean: true };
+        journal.append(Event::SandboxEnded(event)).unwrap();
+        journal.close().unwrap();
+        id
+    }
+
+    #[tokio::test]
+    async fn the_record_is_the_owners_before_and_after_the_end_and_nobody_elses() {
+        let state = tempfile::tempdir().unwrap();
+        let sandboxes = sandboxes(state.path(), Duration::from_secs(60));
+        let id = with_journal(&sandboxes);
+        for _ in 0..2 {
+            let filter = AuditFilter::default();
+            let mut reader = sandboxes.read_audit(LOCAL, &id, filter).unwrap();
+            assert_eq!(reader.next_batch().unwrap().len(), 2);
+            assert_eq!(sandboxes.verify_audit(LOCAL, &id).unwrap().problem, None);
+            let other = sandboxes.read_audit("other", &id, filter).unwrap_err();
+            assert_eq!(other.code, Code::SandboxNotFound);
+            let other = sandboxes.verify_audit("other", &id).unwrap_err();
+            assert_eq!(other.code, Code::SandboxNotFound);
+            let other = sandboxes.destroy("other", &id).await.unwrap_err();
+            assert_eq!(other.code, Code::SandboxNotFound);
+            sandboxes.destroy(LOCAL, &id).await.unwrap();
+        }
+        assert_eq!(sandboxes.sweep_journals().unwrap(), 0, "it is kept for a while");
+    }
+
+    #[tokio::test]
+    async fn a_record_that_was_kept_long_enough_goes_with_its_files() {
+        let state = tempfile::tempdir().unwrap();
+        let sandboxes = sandboxes(state.path(), Duration::ZERO);
+        let id = with_journal(&sandboxes);
+        sandboxes.destroy(LOCAL, &id).await.unwrap();
+        assert!(sandboxes.kept_dir(&id).exists());
+        // The clock has to move on for it to be over.
+        while sandboxes.sweep_journals().unwrap() == 0 {
+            std::thread::yield_now();
+        }
+        assert!(!sandboxes.kept_dir(&id).exists());
+        let gone = sandboxes.verify_audit(LOCAL, &id).unwrap_err();
+        assert_eq!(gone.code, Code::SandboxNotFound);
+    }
+
+    #[tokio::test]
+    async fn what_never_ran_has_an_empty_record_and_what_was_removed_is_missed() {
+        let state = tempfile::tempdir().unwrap();
+        let sandboxes = sandboxes(state.path(), Duration::from_secs(60));
+        let id = with_journal(&sandboxes);
+        sandboxes.destroy(LOCAL, &id).await.unwrap();
+        std::fs::remove_dir_all(sandboxes.kept_dir(&id)).unwrap();
+        assert!(sandboxes.verify_audit(LOCAL, &id).unwrap().problem.is_some());
+        let id = with_journal(&sandboxes);
+        std::fs::remove_dir_all(sandboxes.dir(&id)).unwrap();
+        let empty = Verdict { events: 0, problem: None };
+        assert_eq!(sandboxes.verify_audit(LOCAL, &id).unwrap(), empty, "nothing ever ran");
+    }
+}

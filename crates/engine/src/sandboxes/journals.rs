@@ -13,7 +13,7 @@ use ringfence_warden::journal::{HEAD_FILE, Head, JOURNAL_FILE, last_head};
 
 use super::Sandboxes;
 use super::life::make_private_dir;
-use crate::problem::{Problem, Result};
+use crate::problem::{Code, Problem, Result};
 use crate::store::{KeptJournal, SandboxRecord, now_ms};
 
 impl Sandboxes {
@@ -34,6 +34,18 @@ impl Sandboxes {
         {
             tracing::warn!(sandbox = id, %problem, "the end of its journal is not on record");
         }
+    }
+
+    /// A journal that got shorter while its sandbox was stopped is not continued: that would hide it.
+    pub(super) fn check_journal(&self, id: &str) -> Result<()> {
+        let Some(known) = self.known_head(id) else { return Ok(()) };
+        let found = last_head(&self.dir(id)).ok().flatten();
+        if found.is_some_and(|found| found.seq > known.seq || found == known) {
+            return Ok(());
+        }
+        let message = "the sandbox cannot start: its record was changed while it was stopped";
+        Err(Problem::new(Code::Unsupported, message)
+            .with("hint", "VerifyAudit says what is wrong with it"))
     }
 
     fn furthest_head(&self, id: &str, dir: &Path) -> Option<Head> {

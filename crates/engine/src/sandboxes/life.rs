@@ -32,6 +32,7 @@ impl Sandboxes {
             return Ok(record);
         }
         live.close_journal();
+        self.check_journal(id)?;
         let config = self.describe(record).await?;
         let result = launch(&self.inner.settings.program, &config).await;
         match result {

@@ -13,7 +13,8 @@ mod host;
 mod sandbox;
 mod server;
 
-pub(crate) use host::{any_alive, processes_with, unique_sleep};
+use host::processes_with;
+pub(crate) use host::{any_alive, unique_sleep};
 pub(crate) use sandbox::Sandbox;
 pub(crate) use server::Server;
 

@@ -9,7 +9,7 @@ use ringfence_wire::v1::terminal_service_client::TerminalServiceClient;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{Server, within};
+use super::{Server, processes_with, within};
 
 #[derive(Clone)]
 pub(crate) struct Sandbox {
@@ -84,6 +84,28 @@ impl Sandbox {
     pub(crate) async fn destroy(&self) {
         let asked = v1::DestroySandboxRequest { sandbox_id: self.id.clone() };
         within(self.sandboxes.clone().destroy_sandbox(asked)).await.unwrap();
+    }
+
+    /// Kills the warden without a warning, and everything with it.
+    pub(crate) fn kill_warden(&self) {
+        let wardens = processes_with(&format!("{}/config.json", self.id));
+        assert_eq!(wardens.len(), 1);
+        let warden = rustix::process::Pid::from_raw(wardens[0]).unwrap();
+        rustix::process::kill_process(warden, rustix::process::Signal::KILL).unwrap();
+    }
+
+    /// Waits until the server has noticed, and cleaned up.
+    pub(crate) async fn is_lost(&self) {
+        let asked = || v1::GetSandboxRequest { sandbox_id: self.id.clone() };
+        let noticed = async {
+            loop {
+                let found = self.sandboxes.clone().get_sandbox(asked()).await.unwrap();
+                if found.into_inner().status() == v1::SandboxStatus::Error {
+                    return;
+                }
+            }
+        };
+        within(noticed).await;
     }
 
     pub(crate) async fn process(&self, text: &str) -> v1::Process {

@@ -236,6 +236,8 @@ fn an_account_stores_so_much_in_all_its_codebases() {
     fixture.write(&one, "a", &[0; 3]).unwrap();
     fixture.write(&two, "a", &[0; 7]).unwrap();
     over(fixture.write(&two, "b", &[0; 1]));
+    fixture.upload(&two, UploadTarget::Stage { digest: None }, &[1; 7]).unwrap();
+    over(fixture.upload(&two, UploadTarget::Stage { digest: None }, &[2; 1]));
     fixture.codebases.delete(LOCAL, &one).unwrap();
     fixture.write(&two, "b", &[0; 3]).unwrap();
 }

@@ -1,3 +1,5 @@
+//! What repeated requests are promised.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringfence_engine::store::LOCAL;
