@@ -15,6 +15,7 @@
 //! | `pump` | bytes between a command and its caller, with deadlines |
 //! | `inside` | the link to init |
 //! | `tree` | all processes of a command together |
+//! | `ownership` | home and temporary files, given to the user of this start |
 //! | `origins`, `ledger` | whose access was that, and what was a command refused |
 //! | [`journal`] | the audit record |
 
@@ -29,6 +30,7 @@ mod layer;
 mod ledger;
 pub mod life;
 mod origins;
+mod ownership;
 mod processes;
 mod pump;
 mod ring;
