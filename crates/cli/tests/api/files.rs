@@ -169,17 +169,30 @@ async fn what_callers_do_with_files_is_on_record_whether_it_runs_or_not() {
     assert!(calls.clone().any(|line| line.contains("/two")), "{text}");
 }
 
+/// Who it is on the host.
+async fn uid(server: &Server, id: &str) -> u32 {
+    let wanted = v1::GetSandboxRequest { sandbox_id: id.into() };
+    let found = server.sandboxes().get_sandbox(wanted).await.unwrap().into_inner();
+    found.confinement.unwrap().uid
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn home_and_temporary_files_can_be_written_after_a_restart() {
     require_sandbox!();
     let server = Server::start().await;
     let codebase = server.codebase(&[]).await;
     let id = server.running(&codebase, &[]).await;
+    let first = uid(&server, &id).await;
     server.exec(&id, "mkdir -p ~/d /tmp/d; echo 1 > ~/d/f; echo 1 > /tmp/d/f").await;
     server.stop_sandbox(&id).await;
     // Takes the user that the sandbox had, so that it gets another.
     let _other = server.running(&codebase, &[]).await;
     server.start_sandbox(&id).await;
+    let is_root = rustix::process::geteuid().is_root();
+    assert!(
+        !is_root || uid(&server, &id).await != first,
+        "it has the same user: nothing is proved"
+    );
     let written = server.exec(&id, "echo 2 >> ~/d/f; echo 2 >> /tmp/d/f; cat ~/d/f /tmp/d/f").await;
     assert_eq!(written, "1\n2\n1\n2\n");
 }

@@ -131,3 +131,26 @@ async fn a_sandbox_goes_on_after_a_snapshot_that_was_interrupted() {
     server.start_sandbox(&id).await;
     assert_eq!(server.exec(&id, "cat f").await, "beforeafter");
 }
+
+/// The same for one that does not run: its layer was frozen, and there is no other yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_sandbox_goes_on_too_and_layers_nobody_needs_are_removed() {
+    require_sandbox!();
+    let mut server = Server::start().await;
+    let codebase = server.codebase(&[]).await;
+    let id = server.sandbox(&codebase, &[]).await;
+    server.write(&id, "f", "before").await.unwrap();
+    let layers_dir = server.state().join("layers");
+    let own = std::fs::read_dir(&layers_dir).unwrap().map(|entry| entry.unwrap().path());
+    let own = own.into_iter().find(|path| !path.ends_with("trash")).unwrap();
+    let mut layer = ringfence_fs::layers::format::LayerDir::open(&own).unwrap();
+    layer.freeze().unwrap();
+    drop(layer);
+    std::fs::create_dir_all(layers_dir.join("ly_00000000000000bb/tree")).unwrap();
+    server.kill_and_restart().await;
+    assert_eq!(layers(&server), 2, "the frozen one and the one it goes on in");
+    assert_eq!(server.read(&id, "f").await.unwrap(), "before");
+    server.write(&id, "f", "after").await.unwrap();
+    server.start_sandbox(&id).await;
+    assert_eq!(server.exec(&id, "cat f").await, "after");
+}
