@@ -196,3 +196,30 @@ async fn home_and_temporary_files_can_be_written_after_a_restart() {
     let written = server.exec(&id, "echo 2 >> ~/d/f; echo 2 >> /tmp/d/f; cat ~/d/f /tmp/d/f").await;
     assert_eq!(written, "1\n2\n1\n2\n");
 }
+
+/// The calls go on all the while, so that some of them meet every moment of a start and of a stop.
+#[tokio::test(flavor = "multi_thread")]
+async fn file_calls_meet_starts_and_stops_and_none_fails() {
+    require_sandbox!();
+    let server = std::sync::Arc::new(Server::start().await);
+    let codebase = server.codebase(&[("a", "a")]).await;
+    let id = server.sandbox(&codebase, &[]).await;
+    let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (asking, sandbox, done) = (server.clone(), id.clone(), over.clone());
+    let calls = tokio::spawn(async move {
+        let mut count = 0;
+        while !done.load(std::sync::atomic::Ordering::Acquire) {
+            assert_eq!(asking.read(&sandbox, "a").await.unwrap(), "a");
+            asking.write(&sandbox, &format!("n{count}"), "n").await.unwrap();
+            count += 1;
+        }
+        count
+    });
+    for _ in 0..4 {
+        server.start_sandbox(&id).await;
+        server.stop_sandbox(&id).await;
+    }
+    over.store(true, std::sync::atomic::Ordering::Release);
+    let count = calls.await.unwrap();
+    assert_eq!(list(&server, &id, "/", true).await.len(), 1 + count);
+}

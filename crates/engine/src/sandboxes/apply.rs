@@ -18,7 +18,7 @@ use super::Sandboxes;
 use super::applied::OwnWork;
 use super::ask::problem_of;
 use super::changes::{collect_changes, not_compared};
-use super::reach::{Reach, Still, blocking, policy_of, running, to_the_end};
+use super::reach::{Held, Reach, blocking, policy_of, running, to_the_end};
 use crate::problem::{Code, Problem, Result};
 use crate::store::SandboxRecord;
 use crate::wardens::call::Call;
@@ -58,8 +58,8 @@ impl Sandboxes {
                 }
                 Reach::Warden(socket) if in_place => ask(&socket, None, how).await,
                 Reach::Warden(socket) => sandboxes.apply_running(record, socket, how).await,
-                Reach::Disk(still) => {
-                    blocking(move || sandboxes.apply_on_disk(&still, in_place, how)).await
+                Reach::Disk(held) => {
+                    blocking(move || sandboxes.apply_on_disk(&held, in_place, how)).await
                 }
             }
         })
@@ -83,8 +83,8 @@ impl Sandboxes {
         blocking(write).await
     }
 
-    fn apply_on_disk(&self, still: &Still, in_place: bool, how: ApplyHow) -> Result<Outcome> {
-        let opened = self.open(still)?;
+    fn apply_on_disk(&self, held: &Held, in_place: bool, how: ApplyHow) -> Result<Outcome> {
+        let opened = self.open(held)?;
         let record = opened.record.clone();
         let (mut layer, _base) = opened.into_layer();
         let on_snapshots = !layer.meta().parents.is_empty();
@@ -102,7 +102,7 @@ impl Sandboxes {
                 apply(Some(tree), how).map(Outcome::of)
             })?,
         };
-        self.note(still, FileCall::new("apply", b"/"));
+        self.note(held, FileCall::new("apply", b"/"));
         Ok(outcome)
     }
 
