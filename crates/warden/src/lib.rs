@@ -16,6 +16,7 @@
 //! | `inside` | the link to init |
 //! | `tree` | all processes of a command together |
 //! | `trace` | what a call is part of, for the record |
+//! | `ownership` | home and temporary files, given to the user of this start |
 //! | `origins`, `ledger` | whose access was that, and what was a command refused |
 //! | [`journal`] | the audit record |
 
@@ -30,6 +31,7 @@ mod layer;
 mod ledger;
 pub mod life;
 mod origins;
+mod ownership;
 mod processes;
 mod pump;
 mod ring;

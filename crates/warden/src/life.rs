@@ -302,8 +302,8 @@ impl Places {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
                 _ => std::fs::set_permissions(&path, PermissionsExt::from_mode(mode))?,
             }
-            if let Some((uid, gid)) = user.filter(|_| owned) {
-                std::os::unix::fs::chown(&path, Some(uid), Some(gid))?;
+            if let Some(user) = user.filter(|_| owned) {
+                crate::ownership::give(&path, user)?;
             }
             Ok(path)
         };

@@ -47,6 +47,13 @@ impl Codebases {
         Ok(answer)
     }
 
+    /// The digest of a file of the newest version, in hexadecimal digits. `path` is from the root.
+    pub fn digest_of(&self, id: &str, path: &[u8]) -> Result<Option<String>> {
+        let path = path.strip_prefix(b"/").unwrap_or(path);
+        let file = self.inner.store.file(id, path)?;
+        Ok(file.and_then(|file| file.digest).map(|digest| digest.to_hex().to_string()))
+    }
+
     /// Looks at the newest version, which stays for as long as that takes.
     pub fn with_newest<T>(
         &self,

@@ -15,9 +15,10 @@ use ringfence_warden::files::convert::{change_to_link, changes_to_link};
 use ringfence_warden::journal::event::FileCall;
 
 use super::Sandboxes;
+use super::applied::OwnWork;
 use super::ask::problem_of;
 use super::changes::{collect_changes, not_compared};
-use super::reach::{Reach, Still, blocking, policy_of, running, to_the_end};
+use super::reach::{Held, Reach, blocking, policy_of, running, to_the_end};
 use crate::problem::{Code, Problem, Result};
 use crate::store::SandboxRecord;
 use crate::wardens::call::Call;
@@ -57,8 +58,8 @@ impl Sandboxes {
                 }
                 Reach::Warden(socket) if in_place => ask(&socket, None, how).await,
                 Reach::Warden(socket) => sandboxes.apply_running(record, socket, how).await,
-                Reach::Disk(still) => {
-                    blocking(move || sandboxes.apply_on_disk(&still, in_place, how)).await
+                Reach::Disk(held) => {
+                    blocking(move || sandboxes.apply_on_disk(&held, in_place, how)).await
                 }
             }
         })
@@ -74,52 +75,67 @@ impl Sandboxes {
         socket: PathBuf,
         how: ApplyHow,
     ) -> Result<Outcome> {
-        let (codebases, handle) = (self.inner.codebases.clone(), tokio::runtime::Handle::current());
+        let (sandboxes, handle) = (self.clone(), tokio::runtime::Handle::current());
         let write = move || {
-            let change = |tree: &Path| handle.block_on(ask(&socket, Some(tree), how));
-            match how.dry_run {
-                true => codebases.with_newest(&record.account, &record.codebase_id, change),
-                false => codebases.revise(&record.account, &record.codebase_id, |tree| {
-                    change(tree).map(|outcome| (outcome.changes_anything(), outcome))
-                }),
-            }
+            let ask = |tree: &Path, how| handle.block_on(ask(&socket, Some(tree), how));
+            sandboxes.apply_to_newest(&record, how, ask)
         };
         blocking(write).await
     }
 
-    fn apply_on_disk(&self, still: &Still, in_place: bool, how: ApplyHow) -> Result<Outcome> {
-        let opened = self.open(still)?;
+    fn apply_on_disk(&self, held: &Held, in_place: bool, how: ApplyHow) -> Result<Outcome> {
+        let opened = self.open(held)?;
         let record = opened.record.clone();
         let (mut layer, _base) = opened.into_layer();
+        let on_snapshots = !layer.meta().parents.is_empty();
         let mut apply = |to: Option<&Path>, how: ApplyHow| {
             let (to, policy) = (to.map(Path::to_path_buf), Some(policy_of(&record)?));
             let options = ApplyOptions { to, force: how.force, dry_run: how.dry_run, policy };
             apply::apply(&mut layer, &options).map_err(not_compared)
         };
         if in_place && !how.dry_run {
-            let tried = apply(None, ApplyHow { dry_run: true, ..how })?;
-            refuse_if_stranded(&tried, !layer_is_alone(self, &record)?)?;
+            refuse_if_stranded(&apply(None, ApplyHow { dry_run: true, ..how })?, on_snapshots)?;
         }
-        let (codebases, account, id) =
-            (&self.inner.codebases, &record.account, &record.codebase_id);
-        let outcome = match (in_place, how.dry_run) {
-            (true, _) => apply(None, how).map(Outcome::of)?,
-            (false, true) => codebases
-                .with_newest(account, id, |tree| apply(Some(tree), how).map(Outcome::of))?,
-            (false, false) => codebases.revise(account, id, |tree| {
-                let outcome = apply(Some(tree), how).map(Outcome::of)?;
-                Ok((outcome.changes_anything(), outcome))
+        let outcome = match in_place {
+            true => apply(None, how).map(Outcome::of)?,
+            false => self.apply_to_newest(&record, how, |tree, how| {
+                apply(Some(tree), how).map(Outcome::of)
             })?,
         };
-        self.note(still, FileCall::new("apply", b"/"));
+        self.note(held, FileCall::new("apply", b"/"));
         Ok(outcome)
     }
-}
 
-fn layer_is_alone(sandboxes: &Sandboxes, record: &SandboxRecord) -> Result<bool> {
-    use ringfence_fs::layers::format::LayerDir;
-    let layer = LayerDir::inspect(&sandboxes.layer_path(&record.layer)).map_err(not_compared)?;
-    Ok(layer.meta().parents.is_empty())
+    /// Lets `write` write to the next version of the codebase, or try that on the newest one. What
+    /// this sandbox wrote before is not in its way.
+    fn apply_to_newest(
+        &self,
+        record: &SandboxRecord,
+        how: ApplyHow,
+        mut write: impl FnMut(&Path, ApplyHow) -> Result<Outcome>,
+    ) -> Result<Outcome> {
+        let (codebases, id) = (&self.inner.codebases, &record.codebase_id);
+        let own = OwnWork::load(&self.dir(&record.id));
+        let mut attempt = |tree: &Path| {
+            let mut outcome = write(tree, how)?;
+            let before = outcome.conflicts.len();
+            own.take_out(codebases, id, &mut outcome.conflicts)?;
+            match before > 0 && outcome.conflicts.is_empty() {
+                true => write(tree, ApplyHow { force: true, ..how }),
+                false => Ok(outcome),
+            }
+        };
+        if how.dry_run {
+            return codebases.with_newest(&record.account, id, attempt);
+        }
+        let outcome = codebases.revise(&record.account, id, |tree| {
+            attempt(tree).map(|outcome| (outcome.changes_anything(), outcome))
+        })?;
+        if outcome.changes_anything() {
+            own.remember(codebases, id, &outcome.changes);
+        }
+        Ok(outcome)
+    }
 }
 
 /// A layer on snapshots cannot follow a base in which directories were renamed, unless all it shows

@@ -12,7 +12,7 @@ use ringfence_warden::journal::event::FileCall;
 
 use super::Sandboxes;
 use super::ask::problem_of;
-use super::reach::{Opened, Reach, Still, blocking};
+use super::reach::{Held, Opened, Reach, blocking};
 use crate::problem::{Code, Problem, Result};
 use crate::wardens::call::{Call, Step};
 
@@ -27,10 +27,10 @@ impl Sandboxes {
                 let call = Call::begin(&socket, Request::Changes).await.map_err(problem_of)?;
                 Ok(collect_changes(call).await?.0)
             }
-            Reach::Disk(still) => {
+            Reach::Disk(held) => {
                 let sandboxes = self.clone();
                 let look = move || {
-                    let opened = sandboxes.look(&still, "changes")?;
+                    let opened = sandboxes.look(&held, "changes")?;
                     let changes = view_of(&opened)?.changes().map_err(not_compared)?;
                     Ok(changes_to_link(&changes))
                 };
@@ -46,17 +46,17 @@ impl Sandboxes {
                 let call = Call::begin(&socket, Request::Diff).await.map_err(problem_of)?;
                 collect_output(call).await
             }
-            Reach::Disk(still) => {
+            Reach::Disk(held) => {
                 let sandboxes = self.clone();
-                let look = move || diff_of(&view_of(&sandboxes.look(&still, "diff")?)?);
+                let look = move || diff_of(&view_of(&sandboxes.look(&held, "diff")?)?);
                 blocking(look).await
             }
         }
     }
 
-    fn look(&self, still: &Still, operation: &'static str) -> Result<Opened> {
-        let opened = self.open(still)?;
-        self.note(still, FileCall::new(operation, b"/"));
+    fn look(&self, held: &Held, operation: &'static str) -> Result<Opened> {
+        let opened = self.open(held)?;
+        self.note(held, FileCall::new(operation, b"/"));
         Ok(opened)
     }
 }

@@ -18,7 +18,7 @@ use ringfence_warden::files::convert::entry_to_link;
 use super::Sandboxes;
 use super::ask::problem_of;
 use super::files::{About, FileAt, fs_view};
-use super::reach::{Reach, Still, blocking};
+use super::reach::{Held, Reach, blocking};
 use crate::codebases::UploadDone;
 use crate::id::random_digits;
 use crate::problem::{Code, Problem, Result};
@@ -78,7 +78,18 @@ struct Digests {
 
 impl Sandboxes {
     pub async fn read_file(&self, at: &FileAt, range: Range) -> Result<Content> {
-        let source = match self.reach(&at.account, &at.sandbox).await? {
+        let reach = self.reach(&at.account, &at.sandbox).await?;
+        match self.read_at(reach, at, range).await {
+            Err(problem) if problem.code == Code::SandboxNotRunning => {
+                let reach = self.reach_in_turn(&at.account, &at.sandbox).await?;
+                self.read_at(reach, at, range).await
+            }
+            done => done,
+        }
+    }
+
+    async fn read_at(&self, reach: Reach, at: &FileAt, range: Range) -> Result<Content> {
+        let source = match reach {
             Reach::Warden(socket) => {
                 let Range { offset, length } = range;
                 let call = FileCall::Read { path: at.bytes(), offset, length };
@@ -88,9 +99,9 @@ impl Sandboxes {
                 call.steps.next().await.map_err(problem_of)?;
                 Source::Warden(call)
             }
-            Reach::Disk(still) => {
+            Reach::Disk(held) => {
                 let (sandboxes, at) = (self.clone(), at.clone());
-                let reading = blocking(move || sandboxes.open_on_disk(&still, &at)).await?;
+                let reading = blocking(move || sandboxes.open_on_disk(&held, &at)).await?;
                 let end = range.length.map_or(u64::MAX, |most| range.offset.saturating_add(most));
                 Source::Disk { reading: reading.into(), at: range.offset, end }
             }
@@ -98,9 +109,9 @@ impl Sandboxes {
         Ok(Content { source })
     }
 
-    fn open_on_disk(&self, still: &Still, at: &FileAt) -> Result<Reading> {
-        let read = self.open(still)?.files(fs_view(at.view)).read(&at.path);
-        self.settle(still, &About::new("read", at), read)
+    fn open_on_disk(&self, held: &Held, at: &FileAt) -> Result<Reading> {
+        let read = self.open(held)?.files(fs_view(at.view)).read(&at.path);
+        self.settle(held, &About::new("read", at), read)
     }
 
     pub fn begin_write(&self, at: FileAt, write_as: WriteAs) -> Result<Incoming> {
@@ -122,21 +133,27 @@ impl Sandboxes {
         std::fs::remove_file(path).map(|()| file)
     }
 
-    fn write_on_disk(&self, still: &Still, mut incoming: Incoming) -> Result<Entry> {
-        let options = WriteOptions { mode: incoming.mode(), parents: incoming.write_as.parents };
-        let opened = self.open(still)?;
-        let (about, at) = (About::new("write", &incoming.at), &incoming.at);
-        let mut writing = match opened.files(fs_view(at.view)).write(&at.path, options) {
+    fn write_on_disk(&self, held: &Held, put: &Put, mut content: File) -> Result<Entry> {
+        let opened = self.open(held)?;
+        let (about, path) = (About::new("write", &put.at), &put.at.path);
+        let mut writing = match opened.files(fs_view(put.at.view)).write(path, put.options) {
             Ok(writing) => writing,
-            Err(error) => return self.settle(still, &about, Err(error)),
+            Err(error) => return self.settle(held, &about, Err(error)),
         };
-        if let Err(error) = io::copy(&mut incoming.file, &mut writing) {
+        if let Err(error) = io::copy(&mut content, &mut writing) {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-            let error = FileError { path: at.path.clone(), errno, denial: None };
-            return self.settle(still, &about, Err(error));
+            let error = FileError { path: path.clone(), errno, denial: None };
+            return self.settle(held, &about, Err(error));
         }
-        self.settle(still, &about, writing.finish()).map(entry_to_link)
+        self.settle(held, &about, writing.finish()).map(entry_to_link)
     }
+}
+
+/// Where a complete file goes.
+#[derive(Debug, Clone)]
+struct Put {
+    at: FileAt,
+    options: WriteOptions,
 }
 
 impl Content {
@@ -194,35 +211,29 @@ impl Incoming {
         })
     }
 
-    /// Puts the file in its place: until this has returned, whatever was there is there.
-    pub async fn finish(mut self) -> Result<Entry> {
-        self.file.rewind().map_err(cannot_take_in)?;
-        let sandboxes = self.sandboxes.clone();
-        match sandboxes.reach(&self.at.account, &self.at.sandbox).await? {
-            Reach::Warden(socket) => self.send_to(&socket).await,
-            Reach::Disk(still) => blocking(move || sandboxes.write_on_disk(&still, self)).await,
+    /// Puts the file in its place: until this has returned, whatever was there is there. A warden
+    /// that ends meanwhile does no harm: the same is written again.
+    pub async fn finish(self) -> Result<Entry> {
+        let (account, id) = (&self.at.account, &self.at.sandbox);
+        match self.put(self.sandboxes.reach(account, id).await?).await {
+            Err(problem) if problem.code == Code::SandboxNotRunning => {
+                self.put(self.sandboxes.reach_in_turn(account, id).await?).await
+            }
+            done => done,
         }
     }
 
-    async fn send_to(self, socket: &std::path::Path) -> Result<Entry> {
-        let (path, mode, parents) = (self.at.bytes(), self.mode(), self.write_as.parents);
-        let write = FileCall::Write { path, mode, parents };
-        let request = Request::File(FileRequest { view: self.at.view, call: write });
-        let mut call = Call::begin(socket, request).await.map_err(problem_of)?;
-        call.steps.next().await.map_err(problem_of)?;
-        let mut file = Some(self.file);
-        while let Some(open) = file.take() {
-            let (open, piece) = blocking(move || piece_of(open)).await?;
-            // Why it does not want more is what it says next.
-            if piece.is_empty() || call.sender.input(&piece).await.is_err() {
-                let _ = call.sender.control(Control::EndOfInput).await;
-                break;
+    async fn put(&self, reach: Reach) -> Result<Entry> {
+        let options = WriteOptions { mode: self.mode(), parents: self.write_as.parents };
+        let put = Put { at: self.at.clone(), options };
+        let mut content = self.file.try_clone().map_err(cannot_take_in)?;
+        content.rewind().map_err(cannot_take_in)?;
+        let sandboxes = self.sandboxes.clone();
+        match reach {
+            Reach::Warden(socket) => send_to(&socket, &put, content).await,
+            Reach::Disk(held) => {
+                blocking(move || sandboxes.write_on_disk(&held, &put, content)).await
             }
-            file = Some(open);
-        }
-        match call.steps.next().await.map_err(problem_of)? {
-            Step::Reply(Reply::File(entry)) => Ok(entry),
-            other => Err(Problem::internal("understand the sandbox", format!("{other:?}"))),
         }
     }
 
@@ -230,6 +241,28 @@ impl Incoming {
         let is_program = self.head.starts_with(b"#!") || self.head.starts_with(b"\x7fELF");
         let by_content = (self.write_as.programs_run && is_program).then_some(0o755);
         self.write_as.mode.map(|mode| mode & 0o777).or(by_content)
+    }
+}
+
+async fn send_to(socket: &std::path::Path, put: &Put, content: File) -> Result<Entry> {
+    let WriteOptions { mode, parents } = put.options;
+    let write = FileCall::Write { path: put.at.bytes(), mode, parents };
+    let request = Request::File(FileRequest { view: put.at.view, call: write });
+    let mut call = Call::begin(socket, request).await.map_err(problem_of)?;
+    call.steps.next().await.map_err(problem_of)?;
+    let mut content = Some(content);
+    while let Some(open) = content.take() {
+        let (open, piece) = blocking(move || piece_of(open)).await?;
+        // Why it does not want more is what it says next.
+        if piece.is_empty() || call.sender.input(&piece).await.is_err() {
+            let _ = call.sender.control(Control::EndOfInput).await;
+            break;
+        }
+        content = Some(open);
+    }
+    match call.steps.next().await.map_err(problem_of)? {
+        Step::Reply(Reply::File(entry)) => Ok(entry),
+        other => Err(Problem::internal("understand the sandbox", format!("{other:?}"))),
     }
 }
 

@@ -13,8 +13,8 @@ use ringfence_warden::journal::event::{Decision, FileCall as Recorded, RuleName,
 
 use super::Sandboxes;
 use super::ask::{problem_of, refusal};
-use super::reach::{Reach, Still, blocking};
-use crate::problem::{Problem, Result};
+use super::reach::{Held, Reach, blocking};
+use crate::problem::{Code, Problem, Result};
 use crate::wardens::call::{Call, Step};
 
 /// Whose file, and with whose eyes.
@@ -91,33 +91,44 @@ impl Sandboxes {
     }
 
     async fn file_call(&self, at: &FileAt, call: FileCall) -> Result<Vec<Entry>> {
-        match self.reach(&at.account, &at.sandbox).await? {
+        let reach = self.reach(&at.account, &at.sandbox).await?;
+        match self.file_call_at(reach, at, call.clone()).await {
+            Err(problem) if problem.code == Code::SandboxNotRunning && only_looks(&call) => {
+                let reach = self.reach_in_turn(&at.account, &at.sandbox).await?;
+                self.file_call_at(reach, at, call).await
+            }
+            done => done,
+        }
+    }
+
+    async fn file_call_at(&self, reach: Reach, at: &FileAt, call: FileCall) -> Result<Vec<Entry>> {
+        match reach {
             Reach::Warden(socket) => {
                 let request = Request::File(FileRequest { view: at.view, call });
                 collect(Call::begin(&socket, request).await.map_err(problem_of)?).await
             }
-            Reach::Disk(still) => {
+            Reach::Disk(held) => {
                 let (sandboxes, view) = (self.clone(), at.view);
-                blocking(move || sandboxes.call_on_disk(&still, view, &call)).await
+                blocking(move || sandboxes.call_on_disk(&held, view, &call)).await
             }
         }
     }
 
-    fn call_on_disk(&self, still: &Still, view: View, call: &FileCall) -> Result<Vec<Entry>> {
-        let opened = self.open(still)?;
+    fn call_on_disk(&self, held: &Held, view: View, call: &FileCall) -> Result<Vec<Entry>> {
+        let opened = self.open(held)?;
         let about = About::of(call, view)?;
         let done = answer(&opened.files(fs_view(view)), &about, call);
-        self.settle(still, &about, done)
+        self.settle(held, &about, done)
     }
 
     /// Puts a call on record and turns its error into what the caller hears.
     pub(super) fn settle<T>(
         &self,
-        still: &Still,
+        held: &Held,
         about: &About,
         done: std::result::Result<T, FileError>,
     ) -> Result<T> {
-        self.note(still, about.recorded(done.as_ref().err()));
+        self.note(held, about.recorded(done.as_ref().err()));
         done.map_err(|error| refusal(to_failure(&error)))
     }
 }
@@ -168,6 +179,11 @@ impl About {
             ..Recorded::new(self.operation, self.path.as_bytes())
         }
     }
+}
+
+/// A call that can be made again: a warden that ends in the middle does not say how far it came.
+fn only_looks(call: &FileCall) -> bool {
+    matches!(call, FileCall::Stat { .. } | FileCall::List { .. })
 }
 
 /// Contents of files are not among these calls.

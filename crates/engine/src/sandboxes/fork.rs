@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Sandboxes;
-use super::reach::{Still, blocking, to_the_end};
+use super::reach::{Held, blocking, to_the_end};
 use super::snapshots::Frozen;
 use crate::id::Kind;
 use crate::problem::Result;
@@ -21,10 +21,9 @@ impl Sandboxes {
     ) -> Result<SandboxRecord> {
         let (sandboxes, account, id) = (self.clone(), account.to_owned(), id.to_owned());
         to_the_end(async move {
-            let (record, live, gate) = sandboxes.enter(&account, &id).await?;
-            let still = Still::new(record, live, gate);
-            let (frozen, still) = sandboxes.freeze(still).await?;
-            blocking(move || sandboxes.stand_beside(frozen, still, labels)).await
+            let held = sandboxes.enter(&account, &id).await?;
+            let (frozen, held) = sandboxes.freeze(held).await?;
+            blocking(move || sandboxes.stand_beside(frozen, held, labels)).await
         })
         .await
     }
@@ -32,7 +31,7 @@ impl Sandboxes {
     fn stand_beside(
         &self,
         frozen: Frozen,
-        _still: Still,
+        _held: Held,
         labels: BTreeMap<String, String>,
     ) -> Result<SandboxRecord> {
         let Frozen { record, layer, next } = frozen;

@@ -16,12 +16,13 @@
 //! | [`journals`], [`audit`] | the record of what happened, also after the end; reading and verifying it |
 //! | [`reach`] | its files: through the warden while it runs, on disk otherwise |
 //! | [`files`], [`contents`] | calls about files, in every state |
-//! | [`changes`], [`apply`] | what was changed, and writing it back |
+//! | [`changes`], [`apply`], [`applied`] | what was changed, writing it back, and doing so again |
 //! | [`layers`] | where layers are, and which of them are needed |
 //! | [`snapshots`], [`fork`] | layers that stay, and what stands on them |
 //! | [`rules`] | the policy: changing and explaining it |
 //! | [`record`] | the journal of one that does not run |
 
+mod applied;
 pub mod apply;
 pub mod ask;
 pub mod audit;

@@ -24,12 +24,12 @@ use crate::store::{SandboxRecord, Status};
 pub(super) enum Reach {
     /// Through the warden that listens here.
     Warden(PathBuf),
-    Disk(Still),
+    Disk(Box<Held>),
 }
 
-/// A sandbox that does not run, and cannot be started as long as this lives.
+/// A sandbox whose gate is taken: it is neither started nor stopped as long as this lives.
 #[derive(Debug)]
-pub(super) struct Still {
+pub(super) struct Held {
     pub(super) record: SandboxRecord,
     pub(super) live: Arc<Live>,
     _gate: OwnedMutexGuard<()>,
@@ -48,39 +48,41 @@ impl Sandboxes {
         if let Ok(socket) = self.socket(account, id) {
             return Ok(Reach::Warden(socket));
         }
-        let (record, live, gate) = self.enter(account, id).await?;
-        match record.status {
+        self.reach_in_turn(account, id).await
+    }
+
+    /// The same for who found that the warden has gone: whoever ends or starts the sandbox at this
+    /// moment gets to the end first.
+    pub(super) async fn reach_in_turn(&self, account: &str, id: &str) -> Result<Reach> {
+        let held = self.enter(account, id).await?;
+        match held.record.status {
             Status::Running => Ok(Reach::Warden(self.dir(id).join("warden.sock"))),
-            _ => Ok(Reach::Disk(Still { record, live, _gate: gate })),
+            _ => Ok(Reach::Disk(held.into())),
         }
     }
 
     /// Takes the gate of a sandbox.
-    pub(super) async fn enter(
-        &self,
-        account: &str,
-        id: &str,
-    ) -> Result<(SandboxRecord, Arc<Live>, OwnedMutexGuard<()>)> {
+    pub(super) async fn enter(&self, account: &str, id: &str) -> Result<Held> {
         self.get(account, id)?;
         let live = self.live(id);
         let gate = live.gate.clone().lock_owned().await;
         // It may have been destroyed while we waited.
         let record = self.get(account, id)?;
-        Ok((record, live, gate))
+        Ok(Held { record, live, _gate: gate })
     }
 
     /// For what must not go on while it runs.
-    pub(super) async fn enter_stopped(&self, account: &str, id: &str, what: &str) -> Result<Still> {
-        let (record, live, gate) = self.enter(account, id).await?;
-        match record.status {
+    pub(super) async fn enter_stopped(&self, account: &str, id: &str, what: &str) -> Result<Held> {
+        let held = self.enter(account, id).await?;
+        match held.record.status {
             Status::Running => Err(running(what)),
-            _ => Ok(Still { record, live, _gate: gate }),
+            _ => Ok(held),
         }
     }
 
     /// Opens the workspace of one that does not run. Blocks.
-    pub(super) fn open(&self, still: &Still) -> Result<Opened> {
-        let Ground { record, base, layer } = self.ground(still.record.clone())?;
+    pub(super) fn open(&self, held: &Held) -> Result<Opened> {
+        let Ground { record, base, layer } = self.ground(held.record.clone())?;
         let options = OfflineOptions {
             base: base.path.clone(),
             layer,
@@ -88,13 +90,6 @@ impl Sandboxes {
         };
         let offline = open_offline(&options, Arc::new(policy_of(&record)?)).map_err(not_opened)?;
         Ok(Opened { record, offline, _base: base })
-    }
-}
-
-impl Still {
-    /// Of a sandbox that does run: it is neither started nor stopped as long as this lives.
-    pub(super) fn new(record: SandboxRecord, live: Arc<Live>, gate: OwnedMutexGuard<()>) -> Self {
-        Self { record, live, _gate: gate }
     }
 }
 

@@ -10,7 +10,7 @@ use ringfence_warden::journal::event::FileCall;
 use ringfence_warden::journal::{Event, Journal, JournalError, Options};
 
 use super::Sandboxes;
-use super::reach::Still;
+use super::reach::Held;
 
 /// How long a journal stays open after it was used.
 const KEPT: Duration = Duration::from_secs(5);
@@ -24,20 +24,24 @@ pub(super) struct Kept {
 
 impl Sandboxes {
     /// Puts a call on record. Should that fail the owner still gets at the files; the log says so.
-    pub(super) fn note(&self, still: &Still, call: FileCall) {
-        let (id, dir) = (&still.record.id, self.dir(&still.record.id));
-        let mut kept = still.live.journal.lock();
+    pub(super) fn note(&self, held: &Held, call: FileCall) {
+        self.note_event(held, Event::FileCall(call));
+    }
+
+    pub(super) fn note_event(&self, held: &Held, event: Event) {
+        let (id, dir) = (&held.record.id, self.dir(&held.record.id));
+        let mut kept = held.live.journal.lock();
         let noted = match kept.take() {
             Some(kept) => Ok(kept.journal),
             None => open(&dir, id),
         };
         let noted = noted.and_then(|journal| {
-            let appended = journal.append(Event::FileCall(call));
+            let appended = journal.append(event);
             *kept = Some(Kept { journal, used: Instant::now() });
             appended
         });
         if let Err(error) = noted {
-            tracing::error!(sandbox = id, %error, "a file call is not on record");
+            tracing::error!(sandbox = id, %error, "a call is not on record");
         }
     }
 

@@ -4,6 +4,8 @@ use ringfence_fs::LayerError;
 use ringfence_fs::layers::format::LayerDir;
 use ringfence_link::warden::Request;
 use ringfence_policy::{Explanation, Rule, WorkspacePath};
+use ringfence_warden::journal::Event;
+use ringfence_warden::journal::event::{PolicyChanged, PolicyInForce};
 
 use super::Sandboxes;
 use super::ask::problem_of;
@@ -25,13 +27,15 @@ impl Sandboxes {
         check_rules(&rules)?;
         let (sandboxes, account, id) = (self.clone(), account.to_owned(), id.to_owned());
         to_the_end(async move {
-            let (before, _, _gate) = sandboxes.enter(&account, &id).await?;
+            let held = sandboxes.enter(&account, &id).await?;
             // The record first: should the server end now, the next one puts in force what is on it.
             let record = sandboxes.change(&id, |record| record.rules = rules)?;
-            if record.status == Status::Running
-                && let Err(problem) = sandboxes.put_in_force(&id, &record.rules).await
-            {
-                sandboxes.change(&id, |record| record.rules = before.rules)?;
+            if record.status != Status::Running {
+                let policy = PolicyInForce::of(&record.rules);
+                let changed = Event::PolicyChanged(PolicyChanged { policy, by: None });
+                sandboxes.note_event(&held, changed);
+            } else if let Err(problem) = sandboxes.put_in_force(&id, &record.rules).await {
+                sandboxes.change(&id, |record| record.rules = held.record.rules.clone())?;
                 return Err(problem);
             }
             Ok(record)

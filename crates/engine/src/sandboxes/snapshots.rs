@@ -8,7 +8,7 @@ use ringfence_warden::journal::event::FileCall;
 use super::Sandboxes;
 use super::ask::problem_of;
 use super::layers::{name_of, relative};
-use super::reach::{Opened, Still, blocking, to_the_end};
+use super::reach::{Held, Opened, blocking, to_the_end};
 use crate::id::Kind;
 use crate::problem::{Code, Problem, Result};
 use crate::store::{Listed, Page, SandboxRecord, Snapshot, SnapshotFilter, Status, now_ms};
@@ -33,9 +33,8 @@ impl Sandboxes {
         let (sandboxes, name) = (self.clone(), name.to_owned());
         let (account, id) = (account.to_owned(), id.to_owned());
         to_the_end(async move {
-            let (record, live, gate) = sandboxes.enter(&account, &id).await?;
-            let still = Still::new(record, live, gate);
-            let (frozen, _still) = sandboxes.freeze(still).await?;
+            let held = sandboxes.enter(&account, &id).await?;
+            let (frozen, _held) = sandboxes.freeze(held).await?;
             let snapshot = Snapshot {
                 id: Kind::Snapshot.random(),
                 account: account.clone(),
@@ -54,19 +53,18 @@ impl Sandboxes {
 
     /// Freezes the layer of a sandbox, which goes on in another; running or not. The caller puts that
     /// on record.
-    pub(super) async fn freeze(&self, still: Still) -> Result<(Frozen, Still)> {
-        match still.record.status {
-            Status::Running => self.freeze_running(still).await,
+    pub(super) async fn freeze(&self, held: Held) -> Result<(Frozen, Held)> {
+        match held.record.status {
+            Status::Running => self.freeze_running(held).await,
             _ => {
                 let sandboxes = self.clone();
-                blocking(move || sandboxes.freeze_on_disk(&still).map(|frozen| (frozen, still)))
-                    .await
+                blocking(move || sandboxes.freeze_on_disk(&held).map(|frozen| (frozen, held))).await
             }
         }
     }
 
-    async fn freeze_running(&self, still: Still) -> Result<(Frozen, Still)> {
-        let record = still.record.clone();
+    async fn freeze_running(&self, held: Held) -> Result<(Frozen, Held)> {
+        let record = held.record.clone();
         let next = Kind::Layer.random();
         let path = self.layer_path(&next).as_os_str().as_bytes().to_vec();
         let socket = self.dir(&record.id).join("warden.sock");
@@ -77,17 +75,17 @@ impl Sandboxes {
             blocking(move || sandboxes.settle_layer(record).map(drop)).await?;
             return Err(problem_of(error));
         }
-        Ok((Frozen { layer: record.layer.clone(), next, record }, still))
+        Ok((Frozen { layer: record.layer.clone(), next, record }, held))
     }
 
-    fn freeze_on_disk(&self, still: &Still) -> Result<Frozen> {
+    fn freeze_on_disk(&self, held: &Held) -> Result<Frozen> {
         let failed = |e: ringfence_fs::LayerError| Problem::internal("freeze the layer", e);
-        let opened: Opened = self.open(still)?;
+        let opened: Opened = self.open(held)?;
         let record = opened.record.clone();
         let (mut layer, _base) = opened.into_layer();
         layer.freeze().map_err(failed)?;
         let next = self.fork_layer(layer.path())?;
-        self.note(still, FileCall::new("freeze", b"/"));
+        self.note(held, FileCall::new("freeze", b"/"));
         Ok(Frozen { layer: record.layer.clone(), next, record })
     }
 
@@ -128,16 +126,16 @@ impl Sandboxes {
         let (id, snapshot) = (id.to_owned(), snapshot.to_owned());
         to_the_end(async move {
             let what = "a snapshot cannot be restored";
-            let still = sandboxes.enter_stopped(&account, &id, what).await?;
-            blocking(move || sandboxes.go_back(&still, &snapshot)).await
+            let held = sandboxes.enter_stopped(&account, &id, what).await?;
+            blocking(move || sandboxes.go_back(&held, &snapshot)).await
         })
         .await
     }
 
-    fn go_back(&self, still: &Still, snapshot: &str) -> Result<SandboxRecord> {
-        let before = &still.record;
+    fn go_back(&self, held: &Held, snapshot: &str) -> Result<SandboxRecord> {
+        let before = &held.record;
         let snapshot = self.snapshot_of(&before.account, snapshot, &before.codebase_id)?;
-        self.note(still, FileCall::new("restore", b"/"));
+        self.note(held, FileCall::new("restore", b"/"));
         // The layer is made when it is needed: the record says on what.
         let record = self.inner.store.stand_on(&before.id, &snapshot, &Kind::Layer.random())?;
         self.release_layer(&before.layer);
