@@ -16,7 +16,7 @@ use crate::problem::{Problem, Result};
 use crate::store::{SandboxRecord, Status, now_ms};
 use crate::wardens::call::Call;
 use crate::wardens::end::{clean_up, is_alive};
-use crate::wardens::launch::launch;
+use crate::wardens::launch::{Launched, launch};
 
 /// How long a warden may take to end in order.
 const ORDERLY: Duration = Duration::from_secs(20);
@@ -30,7 +30,7 @@ impl Sandboxes {
             return Ok(record);
         }
         let config = self.describe(&record).await?;
-        let result = launch(&self.inner.settings.program, &config).await;
+        let result = self.launch_as_described(config.clone()).await;
         match result {
             Ok(launched) => {
                 let pid = launched.info.warden_pid;
@@ -51,6 +51,14 @@ impl Sandboxes {
                 Err(problem)
             }
         }
+    }
+
+    async fn launch_as_described(&self, config: Config) -> Result<Launched> {
+        let config = match self.is_private() {
+            true => private::describe(config)?,
+            false => config,
+        };
+        launch(&self.inner.settings.program, &config).await
     }
 
     /// A private server's caller has no use for what did not start, the other's may look at it.
@@ -139,9 +147,6 @@ impl Sandboxes {
     async fn describe(&self, record: &SandboxRecord) -> Result<Config> {
         let dir = self.dir(&record.id);
         make_private_dir(&dir).map_err(|e| Problem::internal("make the sandbox's directory", e))?;
-        if self.is_private() {
-            private::mark(&dir).map_err(|e| Problem::internal("mark the sandbox", e))?;
-        }
         if is_alive(&dir) {
             return Err(Problem::internal("start the sandbox", "another warden owns it"));
         }
@@ -170,8 +175,8 @@ impl Sandboxes {
             network: network_of(&record.network),
             env: record.env.clone().into_iter().collect(),
             read_only: record.read_only_paths.clone(),
-            ends_with_caller: self.is_private(),
-            keeps_files: !self.is_private(),
+            ends_with_caller: false,
+            keeps_files: true,
             bwrap: std::env::var_os("RINGFENCE_BWRAP").map(Into::into),
             users: self.inner.settings.users.clone(),
             dir,
