@@ -63,7 +63,9 @@ pub(crate) fn run(args: &TokenArgs) -> Result<ExitCode, Failure> {
         }
         // Tokens are made before the first start too, to have one when it is there.
         let state = std::path::absolute(args.connect.state().dir()?).map_err(Failure::broken)?;
-        let private = Private::on_records(&state).await?;
+        let private = Private::on_records(&state).await.map_err(|failure| {
+            failure.hint("if a server runs, name its socket: --endpoint unix:///PATH")
+        })?;
         act(&private.server, args.json, &args.command).await
     })?;
     Ok(ExitCode::SUCCESS)

@@ -7,7 +7,7 @@ fn a_second_push_of_the_same_tree_sends_nothing() {
     let server = Server::start();
     let tree = server.tree();
     let first = server.ask(&["codebase", "push", tree.to_str().unwrap()]);
-    assert!(text(&first.stderr).contains("3 files"), "{}", text(&first.stderr));
+    assert!(text(&first.stderr).contains("4 files"), "{}", text(&first.stderr));
     assert!(text(&first.stderr).contains(": 3 sent"), "{}", text(&first.stderr));
     let id = text(&first.stdout).trim().to_owned();
     let push = ["codebase", "push", "--codebase", &id, tree.to_str().unwrap()];
@@ -15,7 +15,7 @@ fn a_second_push_of_the_same_tree_sends_nothing() {
     assert!(text(&second.stderr).contains(": 0 sent, 0 B"), "{}", text(&second.stderr));
     put(&tree.join("b.txt"), "more");
     let third = server.ask(&push);
-    assert!(text(&third.stderr).contains("4 files"), "{}", text(&third.stderr));
+    assert!(text(&third.stderr).contains("5 files"), "{}", text(&third.stderr));
     assert!(text(&third.stderr).contains(": 1 sent, 4 B"), "{}", text(&third.stderr));
 }
 
@@ -66,9 +66,9 @@ fn lists_are_tables_for_people_and_arrays_for_programs() {
     let mut lines = table.lines();
     assert!(lines.next().unwrap().starts_with("ID"), "{table}");
     let row: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(row[..4], [id.as_str(), "api", "team", "3"]);
+    assert_eq!(row[..4], [id.as_str(), "api", "team", "4"]);
     let list = server.json(&["codebase", "ls", "--owner", "team"]);
-    assert_eq!((&list[0]["id"], &list[0]["fileCount"]), (&id.clone().into(), &3.into()));
+    assert_eq!((&list[0]["id"], &list[0]["fileCount"]), (&id.clone().into(), &4.into()));
     assert_eq!(server.json(&["codebase", "ls", "--owner", "other"]), serde_json::json!([]));
     assert_eq!(server.json(&["codebase", "show", &id])["name"], "api");
     server.says(&["codebase", "rm", &id]);

@@ -4,5 +4,6 @@
 mod codebases;
 mod commands;
 mod errors;
+mod private;
 mod sandboxes;
 mod support;

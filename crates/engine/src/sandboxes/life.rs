@@ -18,7 +18,7 @@ use crate::problem::{Problem, Result};
 use crate::store::{SandboxRecord, Status, now_ms};
 use crate::wardens::call::Call;
 use crate::wardens::end::{clean_up, is_alive};
-use crate::wardens::launch::launch;
+use crate::wardens::launch::{Launched, launch};
 
 /// How long a warden may take to end in order.
 const ORDERLY: Duration = Duration::from_secs(20);
@@ -34,7 +34,7 @@ impl Sandboxes {
         live.close_journal();
         self.check_journal(id)?;
         let config = self.describe(record).await?;
-        let result = launch(&self.inner.settings.program, &config).await;
+        let result = self.launch_as_described(config.clone()).await;
         match result {
             Ok(launched) => {
                 let pid = launched.info.warden_pid;
@@ -55,6 +55,14 @@ impl Sandboxes {
                 Err(problem)
             }
         }
+    }
+
+    async fn launch_as_described(&self, config: Config) -> Result<Launched> {
+        let config = match self.is_private() {
+            true => private::describe(config)?,
+            false => config,
+        };
+        launch(&self.inner.settings.program, &config).await
     }
 
     /// A private server's caller has no use for what did not start, the other's may look at it.
@@ -170,9 +178,6 @@ impl Sandboxes {
     async fn describe(&self, record: SandboxRecord) -> Result<Config> {
         let dir = self.dir(&record.id);
         make_private_dir(&dir).map_err(|e| Problem::internal("make the sandbox's directory", e))?;
-        if self.is_private() {
-            private::mark(&dir).map_err(|e| Problem::internal("mark the sandbox", e))?;
-        }
         wait_for_the_last_one(&dir).await?;
         let sandboxes = self.clone();
         let Ground { record, base, layer } = blocking(move || sandboxes.ground(record)).await?;
@@ -192,8 +197,8 @@ impl Sandboxes {
             network: network_of(&record.network),
             env: record.env.clone().into_iter().collect(),
             read_only: record.read_only_paths.clone(),
-            ends_with_caller: self.is_private(),
-            keeps_files: !self.is_private(),
+            ends_with_caller: false,
+            keeps_files: true,
             bwrap: std::env::var_os("RINGFENCE_BWRAP").map(Into::into),
             users: self.inner.settings.users.clone(),
             dir,

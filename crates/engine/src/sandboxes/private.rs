@@ -7,8 +7,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
+use ringfence_warden::Config;
 use ringfence_warden::life::{is_owned, remove_scratch};
 
+use crate::problem::{Problem, Result};
 use crate::wardens::end;
 
 /// Is there while a warden is expected to run: what is found with it and without an owner was left
@@ -18,9 +20,11 @@ const RUNNING: &str = "running";
 /// How many records of ended sandboxes without changes are kept.
 const RECORDS: usize = 100;
 
-/// Says that a warden is about to run.
-pub(super) fn mark(dir: &Path) -> std::io::Result<()> {
-    fs::write(dir.join(RUNNING), "")
+/// What the warden is told instead: to end with its caller. Says that it is about to run.
+pub(super) fn describe(config: Config) -> Result<Config> {
+    let marked = fs::write(config.dir.join(RUNNING), "");
+    marked.map_err(|e| Problem::internal("mark the sandbox", e))?;
+    Ok(Config { ends_with_caller: true, keeps_files: false, ..config })
 }
 
 /// Removes what a warden would have removed at an orderly end. Doing it again is fine.
