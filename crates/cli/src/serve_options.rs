@@ -98,7 +98,7 @@ impl ServeOptions {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Failure::bad_input(format!("cannot read {shown}: {e}")))?;
         let file: Self = toml::from_str(&text).map_err(|e| {
-            let place = e.span().map_or(0, |span| text[..span.start].lines().count().max(1));
+            let place = e.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             let message = e.message().replace('\n', " ");
             Failure::bad_input(format!("{shown}, line {place}: {message}"))
         })?;
