@@ -19,6 +19,8 @@ test: ## Install what the tests need and run them all
 	@sh scripts/install-deps.sh test
 	$(CARGO) test --workspace --locked
 	python3 -m unittest discover -s benches/tests
+	sh tests/run.sh agentfense
+	sh tests/run.sh server
 
 lint: ## Formatting, clippy, and dependency rules where cargo-deny is installed
 	$(CARGO) fmt --all --check

@@ -66,6 +66,8 @@ for_test() {
     needs prlimit util-linux
     needs mount mount
     needs mkfs.ext4 e2fsprogs
+    needs openssl openssl
+    needs pgrep procps
 }
 
 for_bench() {

@@ -1,13 +1,22 @@
 #!/bin/sh
-# Runs the published Python client against a server: `run.sh [PYTEST ARGUMENTS]`.
+# Runs a suite of this directory against a real server: `run.sh SUITE [PYTEST ARGUMENTS]`.
 #
-# RINGFENCE names the program; without it the debug build of this repository is taken. Nothing is
-# printed on success, unless arguments were given: then pytest speaks as it likes.
+#   agentfense   the published Python client, unchanged
+#   server       gRPC and REST: errors, owners, bounds, kills, made-up requests
+#
+# RINGFENCE names the program; without it the debug build of this repository is taken. What a suite
+# needs is installed into a virtual environment of its own, below `target`.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-venv=$root/target/venv-agentfense
+root=$(cd "$(dirname "$0")/.." && pwd)
+suite=${1:-}
+here=$root/tests/$suite
+if [ -z "$suite" ] || [ ! -f "$here/requirements.txt" ]; then
+    echo "usage: run.sh agentfense|server [PYTEST ARGUMENTS]" >&2
+    exit 2
+fi
+shift
+venv=$root/target/venv-$suite
 python=${PYTHON:-python3}
 
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
@@ -36,12 +45,4 @@ fi
 
 cd "$here"
 export PYTHONDONTWRITEBYTECODE=1
-if [ $# -gt 0 ]; then
-    exec "$venv/bin/python" -m pytest "$@"
-fi
-said=$(mktemp)
-trap 'rm -f "$said"' EXIT
-status=0
-"$venv/bin/python" -m pytest >"$said" 2>&1 || status=$?
-[ "$status" = 0 ] || cat "$said"
-exit "$status"
+exec "$venv/bin/python" -m pytest "$@"
