@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ use tokio::task::JoinHandle;
 
 use crate::client::connect::Server;
 use crate::failure::Failure;
+
+/// What `statfs` says of a tmpfs.
+const TMPFS_MAGIC: i64 = 0x0102_1994;
 
 /// A server that ends with this process.
 #[derive(Debug)]
@@ -109,7 +112,6 @@ impl Place {
     fn make(state: &Path) -> Result<Self, Failure> {
         let mut last = None;
         for all in candidates(state) {
-            sweep(&all);
             match Self::make_in(&all) {
                 Ok(place) => return Ok(place),
                 Err(e) => last = Some((all, e)),
@@ -121,6 +123,8 @@ impl Place {
 
     fn make_in(all: &Path) -> io::Result<Self> {
         make_private_dir(all)?;
+        check_owner(all)?;
+        sweep(all);
         let dir = all.join(format!("{}-{}", std::process::id(), random()?));
         fs::DirBuilder::new().mode(0o700).create(&dir)?;
         // Held before it can be found.
@@ -137,15 +141,27 @@ impl Drop for Place {
     }
 }
 
-/// What is gone with a restart anyway, and else the state directory.
+/// What is in memory anyway if there is such a place, and else the state directory.
 fn candidates(state: &Path) -> Vec<PathBuf> {
+    let in_memory =
+        |dir: &PathBuf| rustix::fs::statfs(dir.as_path()).is_ok_and(|fs| fs.f_type == TMPFS_MAGIC);
     let fleeting = match rustix::process::geteuid().is_root() {
-        true => Some(PathBuf::from("/run")),
+        true => ["/run", "/dev/shm"].map(PathBuf::from).into_iter().find(in_memory),
         false => std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
     };
     let fleeting =
         fleeting.filter(|dir| dir.is_absolute()).map(|dir| dir.join("ringfence-private"));
     fleeting.into_iter().chain([state.join("private")]).collect()
+}
+
+/// Somebody else may have been there first where everybody may make directories.
+fn check_owner(dir: &Path) -> io::Result<()> {
+    let data = dir.symlink_metadata()?;
+    let own = data.is_dir() && data.uid() == rustix::process::geteuid().as_raw();
+    match own && data.mode() & 0o022 == 0 {
+        true => Ok(()),
+        false => Err(ErrorKind::PermissionDenied.into()),
+    }
 }
 
 /// Removes what processes that were killed have left. One that is being made has no lock yet.

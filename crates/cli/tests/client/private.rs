@@ -19,15 +19,14 @@ fn run(scratch: &Path, script: &str) -> Command {
 
 /// The directory of the server of this process, while there is one.
 fn place_of(scratch: &Path, pid: u32) -> Option<PathBuf> {
-    let all = match rustix::process::geteuid().is_root() {
-        true => PathBuf::from("/run/ringfence"),
-        false => scratch.join("runtime/ringfence"),
-    };
-    let entries = std::fs::read_dir(all).ok()?.flatten().map(|entry| entry.path());
+    let own = [scratch.join("runtime/ringfence"), scratch.join("state/private")];
+    let all = ["/run/ringfence", "/dev/shm/ringfence"].map(PathBuf::from).into_iter().chain(own);
+    let entries = all.filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
     let begins = format!("{pid}-");
-    entries
-        .into_iter()
-        .find(|dir| dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&begins)))
+    let is_its = |dir: &PathBuf| {
+        dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&begins))
+    };
+    entries.map(|entry| entry.path()).find(is_its)
 }
 
 fn first_line(child: &mut Child) -> String {
