@@ -76,7 +76,8 @@ fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
         Some(dir) if !args.state.is_given() => dir.clone(),
         _ => args.state.dir()?,
     };
-    // Apart from what `ringfence run` keeps for itself.
+    // Wardens look at it from another directory. Apart from what `ringfence run` keeps for itself.
+    let state = std::path::absolute(state).map_err(Failure::broken)?;
     let place = state.join(PLACE);
     let listen = match &asked.listen {
         None => Some(USUAL_ADDRESS.parse().map_err(Failure::broken)?),

@@ -207,6 +207,8 @@ mod tests {
             most_per_account: 10,
             lease: Duration::from_secs(60),
             journals_kept: kept,
+            private: None,
+            host_network: false,
         };
         Sandboxes::new(settings, store, codebases)
     }
