@@ -19,8 +19,9 @@ fn run(scratch: &Path, script: &str) -> Command {
 
 /// The directory of the server of this process, while there is one.
 fn place_of(scratch: &Path, pid: u32) -> Option<PathBuf> {
-    let own = [scratch.join("runtime/ringfence"), scratch.join("state/private")];
-    let all = ["/run/ringfence", "/dev/shm/ringfence"].map(PathBuf::from).into_iter().chain(own);
+    let own = [scratch.join("runtime/ringfence-private"), scratch.join("state/private")];
+    let all = ["/run/ringfence-private", "/dev/shm/ringfence-private"];
+    let all = all.map(PathBuf::from).into_iter().chain(own);
     let entries = all.filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
     let begins = format!("{pid}-");
     let is_its = |dir: &PathBuf| {
