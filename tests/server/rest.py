@@ -32,7 +32,7 @@ class Rest:
         finally:
             connection.close()
 
-    def __call__(self, verb, path, **fields):
+    def __call__(self, verb, path, /, **fields):
         body = json.dumps(fields) if fields else None
         headers = {"content-type": "application/json"} if fields else {}
         status, _, said = self.raw(verb, path, body, headers)

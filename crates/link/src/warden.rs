@@ -107,6 +107,8 @@ pub enum Request {
     },
     /// End everything inside. The warden answers when it is done, and ends.
     Stop,
+    /// Write down everything that is on record so far.
+    FlushRecord,
 }
 
 /// What to run.

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use ringfence_link::warden::Request;
 use ringfence_warden::journal::{
     Head, JOURNAL_FILE, Lines, ReadError, StoredLine, VerifyError, verify, verify_against,
 };
@@ -74,6 +75,18 @@ struct Common {
 }
 
 impl Sandboxes {
+    /// Makes what has happened so far readable: a warden writes down what comes close together at
+    /// once. Who asks after a command must find it.
+    pub async fn settle_audit(&self, account: &str, id: &str) -> Result<()> {
+        self.journal_of(account, id)?;
+        match self.ask(account, id, Request::FlushRecord).await {
+            Ok(_) => Ok(()),
+            // Its warden wrote everything down before it ended.
+            Err(Problem { code: Code::SandboxNotRunning | Code::SandboxNotFound, .. }) => Ok(()),
+            Err(problem) => Err(problem),
+        }
+    }
+
     /// Begins to read; whoever is not the owner finds no such sandbox.
     pub fn read_audit(&self, account: &str, id: &str, filter: AuditFilter) -> Result<AuditReader> {
         self.journal_of(account, id)?;

@@ -32,6 +32,7 @@ impl Services {
         let after = u64::try_from(asked.after);
         let after = after.map_err(|_| Problem::invalid("`after` is negative"))?;
         let filter = AuditFilter { after, denied: asked.denied };
+        self.sandboxes.settle_audit(&caller.account, id).await?;
         let reader = self.sandboxes.read_audit(&caller.account, id, filter)?;
         let (send, receive) = mpsc::channel(WAITING);
         tokio::spawn(async move {
@@ -49,6 +50,7 @@ impl Services {
         let caller = caller(&request)?;
         let id = request.into_inner().sandbox_id;
         required("sandbox_id", &id)?;
+        self.sandboxes.settle_audit(&caller.account, &id).await?;
         let sandboxes = self.sandboxes.clone();
         let verify = move || sandboxes.verify_audit(&caller.account, &id);
         let verdict = tokio::task::spawn_blocking(verify).await;
