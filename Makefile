@@ -10,10 +10,11 @@ RELEASE := target/$(HOST)/release/ringfence
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-demo: ## Build, run commands on an example project in sandboxes and show what happens
+demo: ## Build, run commands on an example project in sandboxes, ask a server, and show what happens
 	@sh scripts/install-deps.sh demo
 	$(CARGO) build --release --locked
 	@sh examples/demo.sh $(RELEASE)
+	@sh examples/server.sh $(RELEASE)
 
 test: ## Install what the tests need and run them all
 	@sh scripts/install-deps.sh test

@@ -17,23 +17,7 @@ show() {
 }
 
 project=$work/project
-mkdir -p "$project/src" "$project/config/secrets" "$project/tests"
-cat >"$project/src/app.py" <<'PY'
-def add(a, b):
-    return a + b
-PY
-cat >"$project/tests/test_app.py" <<'PY'
-import unittest
-from src.app import add
-
-
-class Adding(unittest.TestCase):
-    def test_numbers(self):
-        self.assertEqual(add(40, 2), 42)
-PY
-printf 'API_KEY=do-not-leak\n' >"$project/.env"
-printf 'db-password\n' >"$project/config/secrets/db.txt"
-printf -- '-----BEGIN PRIVATE KEY-----\n' >"$project/deploy.key"
+sh "$(dirname "$0")/project.sh" "$project"
 (
     cd "$project"
     git init -q .

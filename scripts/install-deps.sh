@@ -39,6 +39,7 @@ for_demo() {
     echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || missing="$missing libc6-dev"
     needs git git
     needs python3 python3
+    needs curl curl
 }
 
 for_test() {

@@ -120,4 +120,26 @@ mod tests {
             assert_eq!(listed, name, "{}", code.name());
         }
     }
+
+    /// People look them up there, so what it says of a code must be what is sent.
+    #[test]
+    fn the_documentation_has_a_row_for_every_code_and_for_no_other() {
+        let page = include_str!("../../../docs/api.md");
+        let cells = |line: &'static str| line.split('|').map(str::trim).collect::<Vec<_>>();
+        let rows: Vec<_> = page.lines().map(cells).filter(|row| is_row_of_a_code(row)).collect();
+        assert_eq!(rows.len(), Problems::ALL.len());
+        for code in Problems::ALL {
+            let name = format!("`{}`", code.name());
+            let row = rows.iter().find(|row| row[1] == name);
+            let row = row.unwrap_or_else(|| panic!("{name} is not in docs/api.md"));
+            let (grpc, http) = codes_of(code);
+            assert_eq!(row[2].replace('_', ""), format!("{grpc:?}").to_uppercase(), "{name}");
+            assert_eq!(row[3], http.to_string(), "{name}");
+        }
+    }
+
+    /// A row of the table of errors: a code, the one of gRPC, a status of HTTP, what it means.
+    fn is_row_of_a_code(cells: &[&str]) -> bool {
+        cells.len() == 6 && cells[1].starts_with('`') && cells[3].parse::<u16>().is_ok()
+    }
 }
