@@ -39,8 +39,10 @@ impl StateArgs {
         })
     }
 
+    /// On the command line or in the environment.
     pub(crate) fn is_given(&self) -> bool {
         self.state.is_some()
+            || std::env::var_os("RINGFENCE_STATE").is_some_and(|dir| !dir.is_empty())
     }
 
     /// The sandbox that is meant: by its id, by a beginning of it that no other has, or the newest

@@ -239,12 +239,11 @@ async fn pass_on(mut steps: Steps, send: &Pieces, tell_start: bool) {
 }
 
 fn last_piece(outcome: Outcome, stdout: &Kept, stderr: &Kept) -> v1::ExecOutput {
-    let result = v1::ExecResult {
-        exit_code: outcome.exit_code,
-        duration: Some(span(outcome.duration_micros)),
-        bill: Some(bill(outcome, stdout, stderr)),
-        ..Default::default()
-    };
+    let (exit_code, duration) = (outcome.exit_code, Some(span(outcome.duration_micros)));
+    // Nothing was kept because everything was passed on.
+    let bill =
+        v1::ExecBill { stdout_cut: false, stderr_cut: false, ..bill(outcome, stdout, stderr) };
+    let result = v1::ExecResult { exit_code, duration, bill: Some(bill), ..Default::default() };
     v1::ExecOutput { result: Some(result), ..Default::default() }
 }
 

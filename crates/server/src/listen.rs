@@ -206,11 +206,12 @@ async fn talk<S>(
 /// Listens on a Unix socket that only its owner can connect to. One that nobody answers on was left
 /// by a crash.
 pub(crate) fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let is_socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path)?;
     }
     let listener = UnixListener::bind(path)?;
-    use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     Ok(listener)
 }

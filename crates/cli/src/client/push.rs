@@ -103,7 +103,31 @@ struct Sent {
     bytes: i64,
 }
 
+/// What the server found it has may turn out not to be what it was: then it says so, and knows better
+/// the second time.
 async fn store(server: &Server, id: &str, tree: Tree) -> Result<(v1::Codebase, Sent), Failure> {
+    let first = send_missing(server, id, &tree).await?;
+    match commit(server, id, tree.entries.clone()).await {
+        Ok(codebase) => Ok((codebase, first)),
+        Err(_) => {
+            let second = send_missing(server, id, &tree).await?;
+            let codebase = commit(server, id, tree.entries).await.map_err(told)?;
+            let files = first.files + second.files;
+            Ok((codebase, Sent { files, bytes: first.bytes + second.bytes }))
+        }
+    }
+}
+
+async fn commit(
+    server: &Server,
+    id: &str,
+    entries: Vec<v1::ManifestEntry>,
+) -> Result<v1::Codebase, tonic::Status> {
+    let commit = v1::CommitUploadRequest { codebase_id: id.into(), entries, ..Default::default() };
+    Ok(server.codebases().commit_upload(commit).await?.into_inner())
+}
+
+async fn send_missing(server: &Server, id: &str, tree: &Tree) -> Result<Sent, Failure> {
     let Tree { root, entries, .. } = tree;
     let negotiate = v1::NegotiateUploadRequest { codebase_id: id.into(), entries: entries.clone() };
     let answer = server.codebases().negotiate_upload(negotiate).await.map_err(told)?;
@@ -118,10 +142,7 @@ async fn store(server: &Server, id: &str, tree: Tree) -> Result<(v1::Codebase, S
         .filter_map(|digest| by_digest.get(digest.as_str()))
         .map(|entry| v1::ManifestEntry::clone(entry))
         .collect();
-    let sent = send_all(server, id, &root, files).await?;
-    let commit = v1::CommitUploadRequest { codebase_id: id.into(), entries, ..Default::default() };
-    let codebase = server.codebases().commit_upload(commit).await.map_err(told)?;
-    Ok((codebase.into_inner(), sent))
+    send_all(server, id, root, files).await
 }
 
 async fn send_all(

@@ -43,6 +43,7 @@ impl Sandboxes {
                 done.push(format!("{} had ended", record.id));
             }
         }
+        self.extend_leases(&records)?;
         self.remove_strangers(&records, &mut done).await?;
         for record in self.inner.store.all_sandboxes()? {
             if let Err(problem) = self.settle_layer(record.clone()) {
@@ -54,6 +55,14 @@ impl Sandboxes {
             count => done.push(format!("nobody needed {count} layers; they are removed")),
         }
         Ok(done)
+    }
+
+    /// While there was no server, nobody could show that they still hold one.
+    fn extend_leases(&self, records: &[SandboxRecord]) -> Result<()> {
+        for record in records.iter().filter(|record| record.leased) {
+            self.renew_lease(&record.account, &record.id)?;
+        }
+        Ok(())
     }
 
     /// What an interrupted call left undone for one that runs.

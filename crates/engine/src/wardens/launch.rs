@@ -55,7 +55,7 @@ pub async fn launch(program: &Path, config: &Config) -> Result<Launched> {
         },
         Some(Greeting::Failed { message, hint }) => {
             let _ = child.wait().await;
-            Err(refused(message, hint))
+            Err(refused(config, message, hint))
         }
         None => Err(give_up(child, "it said nothing".into()).await),
     }
@@ -74,10 +74,43 @@ async fn give_up(mut child: Child, reason: String) -> Problem {
 
 /// What a warden says of a start that failed is about this host: something is missing, or a limit
 /// cannot be had.
-fn refused(message: String, hint: Option<String>) -> Problem {
+///
+/// Its words may name paths of the host, which only whoever has the server to themselves may hear.
+fn refused(config: &Config, message: String, hint: Option<String>) -> Problem {
+    tracing::warn!(sandbox = config.id, message, "a sandbox cannot start");
+    let hear = |text: String| match config.ends_with_caller {
+        true => text,
+        false => without_paths(&text),
+    };
+    let (message, hint) = (hear(message), hint.map(hear));
     let problem = Problem::new(Code::Unsupported, format!("the sandbox cannot start: {message}"));
     match hint {
         Some(hint) => problem.with("hint", hint),
         None => problem,
+    }
+}
+
+/// The text with every absolute path left out.
+fn without_paths(text: &str) -> String {
+    let is_path = |word: &str| {
+        let bare = word.trim_start_matches(['(', '"', '\'', '`', '[', '=']);
+        bare.starts_with('/') && bare.len() > 1
+    };
+    let words = text.split(' ').map(|word| match is_path(word) {
+        true => "…",
+        false => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_paths;
+
+    #[test]
+    fn paths_of_the_host_are_not_told() {
+        let told =
+            without_paths("layer /var/lib/x/layers/ly_1 was made over \"/srv/code\": try / or a/b");
+        assert_eq!(told, "layer … was made over … try / or a/b");
     }
 }

@@ -67,9 +67,21 @@ impl Services {
         };
         let record = self.sandboxes.create(&caller, wanted)?;
         match asked.start {
-            true => Ok(self.shown(self.sandboxes.start(&caller.account, &record.id).await?)),
+            true => Ok(self.shown(self.start_new(&caller.account, &record.id).await?)),
             false => Ok(self.shown(record)),
         }
+    }
+
+    /// One that cannot start is not there: who asked for both was told no id.
+    async fn start_new(&self, account: &str, id: &str) -> Result<SandboxRecord> {
+        let started = self.sandboxes.start(account, id).await;
+        if started.is_err() {
+            let because = "it could not start";
+            if let Err(problem) = self.sandboxes.destroy_because(account, id, because).await {
+                tracing::warn!(sandbox = id, %problem, "it is left");
+            }
+        }
+        started
     }
 
     fn list_sandboxes(
