@@ -42,8 +42,8 @@ class Server:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [program(), "serve", "--listen", self._listen, "--state", self.state,
-                 *map(str, self._options)],
+                [program(), "serve", *(["--listen", self._listen] if self._listen else []),
+                 "--state", self.state, *map(str, self._options)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         readable, _, _ = select.select([self.process.stdout], [], [], READY_WITHIN)
         line = self.process.stdout.readline().decode() if readable else ""
