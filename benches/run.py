@@ -22,12 +22,12 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 import api.measure
 import api.memory
 import api.report
+import api.site
 import document
 import running.measure
 import running.memory
 import running.report
 from api import environment
-from api import server as api_server
 from api import tasks as api_tasks
 from fs import disk, figures, machine, measure, processes, projects, report, tree, variants, workloads
 from fs.measure import progress
@@ -256,34 +256,15 @@ def run_api(options: argparse.Namespace) -> List[document.Part]:
         root = cleanup.enter_context(disk.ext4_in_ram(ram, RUNNING_DISK))
         progress("making the directories")
         make_directories(root, sizes)
-        with api_site(options, root, ram / "api-memory.log", counts) as site:
+        place = api.site.Place(options.binary.resolve(), options.driver.resolve(), root, ram)
+        # First, and with a server of its own: what it holds must not come from other work.
+        with place.site("api-memory", counts) as site:
             api.memory.measure_memory(site, results)
         published = environment.published_client(ram, not options.quick, results)
-        with api_site(options, root, ram / "api.log", counts, published) as site:
+        with place.site("api", counts, published) as site:
             api.measure.measure(site, results)
     how = {**how_it_was(options, started, load), **api_tasks.describe(counts)}
     return [api.report.api_part(running.report.Run(how, counts, results))]
-
-
-@contextmanager
-def api_site(
-    options: argparse.Namespace, root: Path, log: Path, counts: api_tasks.Counts, published: Optional[Path] = None
-) -> Iterator[api_tasks.Site]:
-    scratch = root / log.stem
-    scratch.mkdir()
-    binary = options.binary.resolve()
-    with driver.driver(options.driver.resolve(), binary, scratch, log) as worker:
-        with api_server.served(worker) as served:
-            yield api_tasks.Site(
-                small=root / "small",
-                large=root / "large",
-                outputs=root / "outputs",
-                binary=binary,
-                scratch=scratch,
-                served=served,
-                published=published,
-                counts=counts,
-            )
 
 
 def make_directories(root: Path, sizes: tree.Sizes) -> None:
