@@ -86,7 +86,10 @@ pub(crate) enum Answer {
     /// The wardens of the sandboxes that were started.
     Wardens(Vec<u32>),
     /// A server that was started, and where it listens.
-    Server { pid: u32, address: String },
+    Server {
+        pid: u32,
+        address: String,
+    },
     Done,
     /// This build cannot do it.
     Unavailable(String),
