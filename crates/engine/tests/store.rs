@@ -301,7 +301,7 @@ fn whoever_looks_after_a_change_sees_it_however_often_it_was_looked_at_before() 
             store.update_sandbox(&record.id, |record| record.created_ms = created).unwrap();
             written.store(created, std::sync::atomic::Ordering::SeqCst);
         }
-        readers.map(|reader| reader.join().unwrap());
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
     });
     assert_eq!(store.sandbox("other", &record.id).unwrap(), None);
     store.delete_sandbox(&record.id).unwrap();
