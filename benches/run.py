@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures ringfence against native, overlayfs, fuse-overlayfs, bindfs, bubblewrap and docker.
 
-Three groups: the filesystem, starting and running, memory. Reports and never judges: the exit
+Four groups: the filesystem, starting and running, memory, the API. Reports and never judges: the exit
 status is 0 whenever it could run, 2 when it could not.
 """
 
@@ -15,13 +15,20 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+import api.measure
+import api.memory
+import api.report
+import api.site
 import document
 import running.measure
 import running.memory
 import running.report
+from api import environment
+from api import tasks as api_tasks
 from fs import disk, figures, machine, measure, processes, projects, report, tree, variants, workloads
 from fs.measure import progress
 from fs.rows import ROW_BY_NAME, with_prerequisites
@@ -33,8 +40,8 @@ INSTALL = HERE.parent / "scripts" / "install-deps.sh"
 # Above this load a round trip to a FUSE server costs half or twice of what it costs on an idle machine.
 BUSY = 0.5
 NEEDED = ("gcc", "git", "mkfs.ext4", "tar", "find", "grep", "bwrap")
-GROUPS = ("filesystem", "running", "memory")
-# The disk for the second and third group: the tree without the big file.
+GROUPS = ("filesystem", "running", "memory", "api")
+# The disk for the other groups: the tree without the big file.
 RUNNING_DISK = 4 << 30
 SMALL = tree.Shape(files=10, directories=3, bytes=40_000)
 
@@ -72,11 +79,12 @@ class Selection(NamedTuple):
     rows: Tuple[str, ...]
     running: bool
     memory: bool
+    api: bool
 
 
 def select(names: List[str]) -> Selection:
     rows = tuple(ROW_BY_NAME) if "filesystem" in names else tuple(name for name in names if name in ROW_BY_NAME)
-    return Selection(with_prerequisites(rows), "running" in names, "memory" in names)
+    return Selection(with_prerequisites(rows), "running" in names, "memory" in names, "api" in names)
 
 
 def variant_names(given: str) -> List[str]:
@@ -168,6 +176,8 @@ def run(options: argparse.Namespace) -> None:
         parts.append(run_filesystem(options, load))
     if options.selection.running or options.selection.memory:
         parts += run_sandboxes(options)
+    if options.selection.api:
+        parts += run_api(options)
     document.write(parts, machine.describe(options.binary), options.out)
     for part in parts:
         print(f"{part.title}\n\n{part.tables}\n")
@@ -216,17 +226,45 @@ def run_sandboxes(options: argparse.Namespace) -> List[document.Part]:
             peer = start_docker(cleanup, ram, results)
             with sandbox_site(options, root, ram / "running.log", counts, peer) as site:
                 running.measure.measure(site, results)
+    how = {**how_it_was(options, started, load), **tasks.describe(counts)}
+    finished = running.report.Run(how, counts, results)
+    parts = [running.report.running_part(finished)] if options.selection.running else []
+    return parts + ([running.report.memory_part(finished)] if options.selection.memory else [])
+
+
+def how_it_was(options: argparse.Namespace, started: float, load: float) -> Dict[str, str]:
     sizes = sizes_of(options)
-    how = {
+    return {
         "mode": "quick" if options.quick else "full",
         "large tree": f"{sizes.files} files, {sizes.directories} directories",
         "duration": f"{time.monotonic() - started:.0f} s",
         "load before": f"{load:.1f}" + (", busy: the figures scatter" if load > BUSY else ""),
-        **tasks.describe(counts),
     }
-    finished = running.report.Run(how, counts, results)
-    parts = [running.report.running_part(finished)] if options.selection.running else []
-    return parts + ([running.report.memory_part(finished)] if options.selection.memory else [])
+
+
+def run_api(options: argparse.Namespace) -> List[document.Part]:
+    """The same through a server, each part with a server of its own."""
+    if options.binary is None:
+        progress("the API: skipped, no ringfence binary was given (--binary)")
+        return []
+    tasks.check(options.binary, options.driver)
+    started, load, sizes = time.monotonic(), os.getloadavg()[0], sizes_of(options)
+    counts = replace(api_tasks.QUICK if options.quick else api_tasks.FULL, tree=sizes.files)
+    results = running.measure.Results()
+    with ExitStack() as cleanup:
+        ram = cleanup.enter_context(disk.ram_directory())
+        root = cleanup.enter_context(disk.ext4_in_ram(ram, RUNNING_DISK))
+        progress("making the directories")
+        make_directories(root, sizes)
+        place = api.site.Place(options.binary.resolve(), options.driver.resolve(), root, ram)
+        # First, and with a server of its own: what it holds must not come from other work.
+        with place.site("api-memory", counts) as site:
+            api.memory.measure_memory(site, results)
+        published = environment.published_client(ram, not options.quick, results)
+        with place.site("api", counts, published) as site:
+            api.measure.measure(site, results)
+    how = {**how_it_was(options, started, load), **api_tasks.describe(counts)}
+    return [api.report.api_part(running.report.Run(how, counts, results))]
 
 
 def make_directories(root: Path, sizes: tree.Sizes) -> None:

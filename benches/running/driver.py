@@ -30,18 +30,23 @@ class Driver:
     def pid(self) -> int:
         return self._server.pid
 
-    def times(self, work: str, **details: object) -> Times:
+    def times(self, work: str, /, **details: object) -> Times:
         """Microseconds of every repetition, by what was timed."""
-        return self._ask(work, "times", details)
+        return self.ask(work, "times", **details)
 
     def open(self, base: Path, size: int) -> List[int]:
         """Start sandboxes that stay; the pids of all wardens that are there now."""
-        return self._ask("open", "wardens", {"base": str(base), "size": size})
+        return self.ask("open", "wardens", base=str(base), size=size)
 
     def close(self) -> None:
-        self._ask("close", "done", {})
+        self.order("close")
 
-    def _ask(self, work: str, expected: str, details: Dict[str, object]):
+    def order(self, work: str, /, **details: object) -> None:
+        """Something that is done and not timed."""
+        self.ask(work, "done", **details)
+
+    def ask(self, work: str, expected: str, /, **details: object):
+        """What the driver answers, if it is of the expected kind."""
         order = json.dumps({"work": work, **details}) + "\n"
         try:
             self._server.write(order.encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 from .measure import Results
 from .rows import CONTESTS, HOLDINGS, OUTPUTS, PRINTERS, ROWS, UNIT, Contest, Holding, Output, Row
@@ -65,9 +65,9 @@ class Held:
         return self.value < must if self.holding.at_least else self.value > must
 
 
-def lines(results: Results) -> List[Line]:
+def lines(results: Results, rows: Sequence[Row] = ROWS) -> List[Line]:
     """The rows that were measured or could not be, in the order of the table."""
-    known = [row for row in ROWS if row.series in results.micros or row.series in results.unavailable]
+    known = [row for row in rows if row.series in results.micros or row.series in results.unavailable]
     return [make_line(results, row) for row in known]
 
 
@@ -113,10 +113,10 @@ def is_steady(results: Results) -> bool:
     return not medians or max(medians) <= min(medians) * UNSTEADY
 
 
-def scores(results: Results) -> List[Score]:
-    """How far ahead of docker, repetition by repetition."""
+def scores(results: Results, contests: Sequence[Contest] = CONTESTS) -> List[Score]:
+    """How far ahead of docker or another peer, repetition by repetition."""
     found = []
-    for contest in CONTESTS:
+    for contest in contests:
         peer, ours = results.micros.get(contest.peer), results.micros.get(contest.ours)
         if peer and ours:
             found.append(Score(contest, median_ratio(peer, ours)))
@@ -147,5 +147,5 @@ def crowds(results: Results) -> List[Crowd]:
     return found
 
 
-def held(results: Results) -> List[Held]:
-    return [Held(holding, results.held[holding.name]) for holding in HOLDINGS if holding.name in results.held]
+def held(results: Results, holdings: Sequence[Holding] = HOLDINGS) -> List[Held]:
+    return [Held(holding, results.held[holding.name]) for holding in holdings if holding.name in results.held]

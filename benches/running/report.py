@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Protocol, Sequence
 
 from document import Part, aligned
 from fs.chart import digits
 
 from . import chart, figures
 from .measure import Results
-from .rows import PRINTERS
-from .tasks import Counts
+from .rows import HOLDINGS, PRINTERS, ROWS, Holding, Row
 
 LEGEND = (
     "Times are in units of one spawn of `true` on the host in the same repetition, lower is better: the "
     "median over the repetitions. ✗ misses \"must\", – no goal or not measured."
 )
+
+
+class Counts(Protocol):
+    """How much was done."""
+
+    def named(self) -> Dict[str, int]: ...
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,8 @@ def unit_sentence(results: Results) -> str:
     return f"One spawn took {unit:.2f} ms.{doubt}"
 
 
-def times_table(run: Run) -> str:
-    lines = figures.lines(run.results)
+def times_table(run: Run, rows_shown: Sequence[Row] = ROWS) -> str:
+    lines = figures.lines(run.results, rows_shown)
     if not lines:
         return ""
     rows = [["work", "x spawn", "ms", "p99 ms", "must", "aim"]]
@@ -113,11 +118,11 @@ def rate_cell(rate: Optional[float], must: Optional[float]) -> str:
     return marked(f"{rate:.0f}", must is not None and rate < must)
 
 
-def memory_table(run: Run) -> str:
-    all_held = figures.held(run.results)
+def memory_table(run: Run, holdings: Sequence[Holding] = HOLDINGS) -> str:
+    all_held = figures.held(run.results, holdings)
     if not all_held:
         return ""
-    numbers = {"crowd": run.counts.idle, "execs": run.counts.execs, "lives": run.counts.kept_lives}
+    numbers = run.counts.named()
     rows = [["memory", "measured", "unit", "must", "aim"]]
     for held in all_held:
         holding = held.holding

@@ -54,7 +54,7 @@ class Contest:
     peer: str
     ours: str
     must: float = 20
-    aim: float = 50
+    aim: Optional[float] = 50
 
 
 CONTESTS: Tuple[Contest, ...] = (

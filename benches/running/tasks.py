@@ -36,6 +36,10 @@ class Counts:
     execs: int
     kept_lives: int
 
+    def named(self) -> Dict[str, int]:
+        """The numbers that stand in titles."""
+        return {"crowd": self.idle, "execs": self.execs, "lives": self.kept_lives}
+
 
 FULL = Counts(
     repeats=10,

@@ -274,3 +274,36 @@ fn what_others_stand_on_is_not_deleted() {
     assert_eq!(store.insert_sandbox(&gone, 9).unwrap_err().code, Code::SnapshotNotFound);
     assert!(store.delete_codebase(LOCAL, &codebase.id).unwrap());
 }
+
+#[test]
+fn whoever_looks_after_a_change_sees_it_however_often_it_was_looked_at_before() {
+    let (_dir, store) = open();
+    let record = sandbox(&codebase(&store, LOCAL), 1);
+    let look = || store.sandbox(LOCAL, &record.id).unwrap();
+    assert_eq!(look(), None);
+    store.insert_sandbox(&record, 9).unwrap();
+    let written = std::sync::atomic::AtomicI64::new(1);
+    std::thread::scope(|scope| {
+        let (look, written, store) = (&look, &written, &store);
+        let readers = [(); 2].map(|()| {
+            scope.spawn(move || {
+                loop {
+                    let before = written.load(std::sync::atomic::Ordering::SeqCst);
+                    let seen = look().unwrap().created_ms;
+                    assert!(seen >= before, "{seen} was seen after {before} was written");
+                    if seen == 200 {
+                        return;
+                    }
+                }
+            })
+        });
+        for created in 2..=200 {
+            store.update_sandbox(&record.id, |record| record.created_ms = created).unwrap();
+            written.store(created, std::sync::atomic::Ordering::SeqCst);
+        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+    assert_eq!(store.sandbox("other", &record.id).unwrap(), None);
+    store.delete_sandbox(&record.id).unwrap();
+    assert_eq!(look(), None);
+}

@@ -46,13 +46,14 @@ impl Wanted {
 }
 
 /// Sends all input, and says that it is all. A command that does not read it is none of our concern.
-async fn feed(mut sender: Sender, input: Option<Bytes>) -> Sender {
-    if let Some(input) = input
-        && sender.input(&input).await.is_ok()
-    {
-        let _ = sender.control(Control::EndOfInput).await;
-    }
-    sender
+fn feed(mut sender: Sender, input: Option<Bytes>) -> Telling<Sender> {
+    let Some(input) = input else { return Telling::Nothing(sender) };
+    Telling::Going(tokio::spawn(async move {
+        if sender.input(&input).await.is_ok() {
+            let _ = sender.control(Control::EndOfInput).await;
+        }
+        sender
+    }))
 }
 
 /// Follows a command to its end.
@@ -63,7 +64,7 @@ pub(crate) async fn collect(
 ) -> Result<v1::ExecResult> {
     let Call { mut steps, sender } = call;
     // A caller who goes away takes this, and with it the connection, along.
-    let _feeding = Telling(tokio::spawn(feed(sender, input)));
+    let _feeding = feed(sender, input);
     let (mut stdout, mut stderr) = (Kept::new(wanted.cap), Kept::new(wanted.cap));
     let outcome = loop {
         match steps.next().await.map_err(problem_of)? {
@@ -78,11 +79,17 @@ pub(crate) async fn collect(
 
 /// What a command is told beside its output. It goes with whoever waits for the command, and holds
 /// the sending half until then: letting go of that would be hanging up.
-struct Telling<T>(JoinHandle<T>);
+enum Telling<T> {
+    /// Most commands have no input, and a task would take longer to wake than they do to run.
+    Nothing(#[expect(dead_code, reason = "held, not used")] Sender),
+    Going(JoinHandle<T>),
+}
 
 impl<T> Drop for Telling<T> {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Self::Going(task) = self {
+            task.abort();
+        }
     }
 }
 
@@ -160,13 +167,13 @@ pub(crate) fn change(change: ringfence_link::warden::Change) -> v1::FileChange {
 /// Passes output on as it comes; who stops reading makes the command wait, who leaves ends it.
 pub(crate) fn stream(call: Call, input: Option<Bytes>) -> Output {
     let Call { steps, sender } = call;
-    passing_on(steps, Telling(tokio::spawn(feed(sender, input))), false)
+    passing_on(steps, feed(sender, input), false)
 }
 
 /// The same with what the caller says meanwhile.
 pub(crate) fn attached(call: Call, said: Streaming<v1::ExecInput>) -> Output {
     let Call { steps, sender } = call;
-    passing_on(steps, Telling(tokio::spawn(tell(sender, said))), true)
+    passing_on(steps, Telling::Going(tokio::spawn(tell(sender, said))), true)
 }
 
 /// Tells a command what its caller says. A caller who leaves in the middle ends the command; one
@@ -247,6 +254,6 @@ fn last_piece(outcome: Outcome, stdout: &Kept, stderr: &Kept) -> v1::ExecOutput 
     v1::ExecOutput { result: Some(result), ..Default::default() }
 }
 
-fn piece(kind: v1::exec_output::OutputType, bytes: Vec<u8>) -> v1::ExecOutput {
-    v1::ExecOutput { r#type: kind.into(), data: bytes.into(), ..Default::default() }
+fn piece(kind: v1::exec_output::OutputType, data: Bytes) -> v1::ExecOutput {
+    v1::ExecOutput { r#type: kind.into(), data, ..Default::default() }
 }

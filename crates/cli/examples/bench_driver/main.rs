@@ -1,4 +1,4 @@
-//! Does what `benches/running` asks for and tells how long it took. Not part of the product.
+//! Does what `benches/running` and `benches/api` ask for and tells how long it took. Not part of the product.
 //!
 //! A warden speaks a binary protocol and its answers come within a fraction of a millisecond, so
 //! the loops are here and the evaluation is there. One order per line on standard input, one answer
@@ -9,7 +9,9 @@
 //! | [`order`] | what can be asked for, and what is answered |
 //! | [`sandbox`] | a sandbox through its warden, from start to end |
 //! | [`work`] | the loops |
+//! | [`api`] | a server, and the same through its API |
 
+mod api;
 mod order;
 mod sandbox;
 mod work;
@@ -29,17 +31,22 @@ fn main() -> ExitCode {
         eprintln!("usage: bench_driver RINGFENCE SCRATCH");
         return ExitCode::from(2);
     };
-    match serve(&mut Worker::new(ringfence, scratch)) {
+    // How it starts itself as the server that does nothing but answer.
+    let done = match (ringfence.to_str(), arguments.next()) {
+        (Some("echo"), Some(socket)) => api::serve_echo(&scratch, &socket),
+        _ => Worker::new(ringfence, scratch).and_then(|mut worker| serve(&mut worker)),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {error:?}");
             ExitCode::FAILURE
         }
     }
 }
 
 /// Until there are no more orders.
-fn serve(worker: &mut Worker) -> std::io::Result<()> {
+fn serve(worker: &mut Worker) -> Result<(), Trouble> {
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let line = line?;

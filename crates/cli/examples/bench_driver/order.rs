@@ -7,6 +7,8 @@ use ringfence_link::client::ClientError;
 use ringfence_link::warden::Code;
 use serde::{Deserialize, Serialize};
 
+use crate::api::Ask;
+
 /// `count` is how often; every single time is told.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "work", rename_all = "kebab-case")]
@@ -72,6 +74,8 @@ pub(crate) enum Order {
         bytes: u64,
         count: usize,
     },
+    /// Of a server instead of wardens.
+    Api(Ask),
 }
 
 #[derive(Debug, Serialize)]
@@ -81,6 +85,11 @@ pub(crate) enum Answer {
     Times(BTreeMap<&'static str, Vec<f64>>),
     /// The wardens of the sandboxes that were started.
     Wardens(Vec<u32>),
+    /// A server that was started, and where it listens.
+    Server {
+        pid: u32,
+        address: String,
+    },
     Done,
     /// This build cannot do it.
     Unavailable(String),
@@ -129,5 +138,17 @@ impl From<std::io::Error> for Trouble {
 impl From<serde_json::Error> for Trouble {
     fn from(error: serde_json::Error) -> Self {
         Self::Failed(error.to_string())
+    }
+}
+
+impl From<tonic::Status> for Trouble {
+    fn from(status: tonic::Status) -> Self {
+        Self::Failed(format!("{:?}: {}", status.code(), status.message()))
+    }
+}
+
+impl From<tonic::transport::Error> for Trouble {
+    fn from(error: tonic::transport::Error) -> Self {
+        Self::Failed(format!("{error:?}"))
     }
 }

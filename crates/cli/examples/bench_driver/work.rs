@@ -15,6 +15,7 @@ use ringfence_fs::mount::{MountOptions, mount};
 use ringfence_policy::{Policy, preset};
 use ringfence_sys::spawn::Spawn;
 
+use crate::api::Api;
 use crate::order::{Answer, Order, Trouble};
 use crate::sandbox::{Maker, Sandbox, TRUE};
 
@@ -26,20 +27,22 @@ pub(crate) struct Worker {
     maker: Maker,
     open: Vec<Sandbox>,
     session: Option<String>,
+    api: Api,
 }
 
 type Times = BTreeMap<&'static str, Vec<f64>>;
 
 /// One sandbox from nothing to nothing, in microseconds.
-struct Life {
-    start: f64,
-    first_exec: f64,
-    destroy: f64,
+pub(crate) struct Life {
+    pub(crate) start: f64,
+    pub(crate) first_exec: f64,
+    pub(crate) destroy: f64,
 }
 
 impl Worker {
-    pub(crate) fn new(ringfence: PathBuf, scratch: PathBuf) -> Self {
-        Self { maker: Maker::new(ringfence, scratch), open: Vec::new(), session: None }
+    pub(crate) fn new(ringfence: PathBuf, scratch: PathBuf) -> Result<Self, Trouble> {
+        let api = Api::new(ringfence.clone(), scratch.clone())?;
+        Ok(Self { maker: Maker::new(ringfence, scratch), open: Vec::new(), session: None, api })
     }
 
     pub(crate) fn carry_out(&mut self, order: Order) -> Result<Answer, Trouble> {
@@ -50,7 +53,7 @@ impl Worker {
                 repeat("output", count, || expect(bytes, spawn_output(&argv)?))
             }
             Order::Mount { base, count } => self.mounts(&base, count),
-            Order::Life { base, count } => self.lives(&base, count),
+            Order::Life { base, count } => lives(count, || live(&self.maker, &base)),
             Order::Crowd { base, size, count } => {
                 repeat("whole", count, || self.crowd(&base, size))
             }
@@ -75,6 +78,7 @@ impl Worker {
                 let sandbox = self.first()?;
                 repeat("output", count, || expect(bytes, sandbox.in_session(&session, &text)?))
             }
+            Order::Api(ask) => self.api.carry_out(ask),
         }
     }
 
@@ -104,24 +108,6 @@ impl Worker {
             sandbox.remove()?;
         }
         Ok(Answer::Done)
-    }
-
-    fn lives(&self, base: &Path, count: usize) -> Result<Answer, Trouble> {
-        let mut times = Times::new();
-        for _ in 0..count {
-            let life = live(&self.maker, base)?;
-            let ready = life.start + life.first_exec;
-            for (name, micros) in [
-                ("start", life.start),
-                ("first-exec", life.first_exec),
-                ("usable", ready),
-                ("destroy", life.destroy),
-                ("whole", ready + life.destroy),
-            ] {
-                times.entry(name).or_default().push(micros);
-            }
-        }
-        Ok(Answer::Times(times))
     }
 
     /// All at once: each is left to its thread.
@@ -169,6 +155,27 @@ impl Worker {
         }
         Ok(times_of("mount", times))
     }
+}
+
+pub(crate) fn lives(
+    count: usize,
+    mut live: impl FnMut() -> Result<Life, Trouble>,
+) -> Result<Answer, Trouble> {
+    let mut times = Times::new();
+    for _ in 0..count {
+        let life = live()?;
+        let ready = life.start + life.first_exec;
+        for (name, micros) in [
+            ("start", life.start),
+            ("first-exec", life.first_exec),
+            ("usable", ready),
+            ("destroy", life.destroy),
+            ("whole", ready + life.destroy),
+        ] {
+            times.entry(name).or_default().push(micros);
+        }
+    }
+    Ok(Answer::Times(times))
 }
 
 fn mount_options(base: &Path, place: &Path) -> MountOptions {
@@ -231,14 +238,14 @@ fn fork_loop(program: &str, count: usize) -> Result<Answer, Trouble> {
     })
 }
 
-fn expect(wanted: u64, printed: u64) -> Result<(), Trouble> {
+pub(crate) fn expect(wanted: u64, printed: u64) -> Result<(), Trouble> {
     match printed == wanted {
         true => Ok(()),
         false => Err(Trouble::new(format!("{printed} bytes were printed, not {wanted}"))),
     }
 }
 
-fn repeat(
+pub(crate) fn repeat(
     name: &'static str,
     count: usize,
     mut work: impl FnMut() -> Result<(), Trouble>,
@@ -247,7 +254,7 @@ fn repeat(
     Ok(times_of(name, times.collect::<Result<_, _>>()?))
 }
 
-fn times_of(name: &'static str, micros: Vec<f64>) -> Answer {
+pub(crate) fn times_of(name: &'static str, micros: Vec<f64>) -> Answer {
     Answer::Times(Times::from([(name, micros)]))
 }
 
@@ -257,6 +264,6 @@ fn timed<T>(work: impl FnOnce() -> Result<T, Trouble>) -> Result<(T, f64), Troub
     Ok((result, micros_since(start)))
 }
 
-fn micros_since(start: Instant) -> f64 {
+pub(crate) fn micros_since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e6
 }

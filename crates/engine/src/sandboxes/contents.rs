@@ -162,7 +162,7 @@ impl Content {
         match &mut self.source {
             Source::Warden(call) => loop {
                 match call.steps.next().await.map_err(problem_of)? {
-                    Step::Output(bytes) => return Ok(Some(bytes)),
+                    Step::Output(bytes) => return Ok(Some(bytes.into())),
                     Step::Reply(reply) if reply.is_last() => return Ok(None),
                     _ => {}
                 }

@@ -10,6 +10,7 @@
 //! | [`record`] | what all records have in common: insert, get, update, list by pages |
 //! | [`accounts`], [`tokens`] | who may ask |
 //! | [`codebases`], [`sandboxes`], [`snapshots`] | one file per kind of record |
+//! | [`seen`] | records of sandboxes that need not be read again |
 //! | [`contents`] | the files of codebases, by path and by content |
 //! | [`journals`] | journals that outlive their sandboxes |
 //! | [`requests`] | answers kept for callers who ask again |
@@ -34,6 +35,7 @@ mod record;
 mod requests;
 mod sandboxes;
 mod schema;
+mod seen;
 mod snapshots;
 mod tokens;
 mod values;
@@ -100,7 +102,10 @@ impl Store {
         let behavior = TransactionBehavior::Immediate;
         let transaction = writer.connection.transaction_with_behavior(behavior)?;
         let value = act(&transaction)?;
-        transaction.commit()?;
+        let committed = transaction.commit();
+        // Also after a failure: nobody knows what is there now.
+        self.inner.seen.forget();
+        committed?;
         Ok(value)
     }
 }

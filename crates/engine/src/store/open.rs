@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
 
+use super::seen::Seen;
 use super::{Shared, Store, Survives, Writer, requests, schema};
 
 /// How long to wait for another connection. Only a person with a `sqlite3` shell can be in the way.
@@ -24,6 +25,7 @@ pub(super) struct Inner {
     pub(super) state_dir: PathBuf,
     pub(super) writer: Mutex<Writer>,
     pub(super) reader: Shared,
+    pub(super) seen: Seen,
     /// Let go last: while it is held, no other server may come near the files.
     _lock: File,
 }
@@ -85,6 +87,7 @@ impl Store {
             state_dir: state_dir.to_owned(),
             writer: Mutex::new(Writer { connection, survives: Survives::PowerLoss }),
             reader: Mutex::new(reader),
+            seen: Seen::default(),
             _lock: lock,
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use bytes::{Bytes, BytesMut};
 use ringfence_link::VERSION;
 use ringfence_link::channel::{CHUNK, ChannelError, HEADER, Header, Kind, TRUSTED_LIMIT};
 use ringfence_link::client::ClientError;
@@ -17,11 +18,15 @@ tokio::task_local! {
     pub static TRACE: Option<String>;
 }
 
+/// What is read beyond what is waited for: the frames of a short command come in one piece, and of a
+/// long output little has to be moved.
+const AHEAD: usize = 4096;
+
 /// One step of a call.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    Output(Vec<u8>),
-    Error(Vec<u8>),
+    Output(Bytes),
+    Error(Bytes),
     Reply(Reply),
 }
 
@@ -36,8 +41,9 @@ pub struct Call {
 #[derive(Debug)]
 pub struct Steps {
     half: OwnedReadHalf,
-    /// What was read of a frame so far: a call to [`Steps::next`] may be given up at any moment.
-    buffer: Vec<u8>,
+    /// What was read and not yet told: a call to [`Steps::next`] may be given up at any moment, and
+    /// short frames come several at a time.
+    buffer: BytesMut,
 }
 
 /// What is said to the warden while the call lasts.
@@ -53,7 +59,7 @@ impl Call {
         let mut sender = Sender { half: write };
         let trace = TRACE.try_with(Clone::clone).ok().flatten();
         sender.message(&warden::Call { version: VERSION, request, trace }).await?;
-        Ok(Self { steps: Steps { half: read, buffer: Vec::new() }, sender })
+        Ok(Self { steps: Steps { half: read, buffer: BytesMut::new() }, sender })
     }
 
     /// A call with one answer.
@@ -76,8 +82,7 @@ impl Steps {
         header.copy_from_slice(&self.buffer[..HEADER]);
         let header = Header::decode(header, TRUSTED_LIMIT)?;
         self.fill(HEADER + header.size).await?;
-        let body = self.buffer.split_off(HEADER);
-        self.buffer.clear();
+        let body = self.buffer.split_to(HEADER + header.size).freeze().slice(HEADER..);
         match header.kind {
             Kind::Output => Ok(Step::Output(body)),
             Kind::Error => Ok(Step::Error(body)),
@@ -91,11 +96,9 @@ impl Steps {
 
     /// Reads until there are `size` bytes.
     async fn fill(&mut self, size: usize) -> Result<(), ClientError> {
-        self.buffer.reserve(size.saturating_sub(self.buffer.len()));
         while self.buffer.len() < size {
-            let missing = (size - self.buffer.len()) as u64;
-            let read = (&mut self.half).take(missing).read_buf(&mut self.buffer).await;
-            match read {
+            self.buffer.reserve(size - self.buffer.len() + AHEAD);
+            match self.half.read_buf(&mut self.buffer).await {
                 Ok(0) => return Err(ClientError::Lost),
                 Ok(_) => {}
                 Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => {

@@ -1,5 +1,6 @@
 //! Logs as streams: of processes, and of what sessions left running.
 
+use bytes::Bytes;
 use ringfence_engine::sandboxes::ask::problem_of;
 use ringfence_engine::wardens::call::{Call, Step, Steps};
 use ringfence_link::warden::{ProcessStatus, Reply};
@@ -58,10 +59,10 @@ async fn pass_on(mut steps: Steps, send: &Sender) {
     }
 }
 
-fn piece(offset: &mut i64, kind: OutputType, data: Vec<u8>) -> v1::LogChunk {
+fn piece(offset: &mut i64, kind: OutputType, data: Bytes) -> v1::LogChunk {
     let start = *offset;
     *offset += data.len() as i64;
-    v1::LogChunk { offset: start, r#type: kind.into(), data: data.into(), ended: None }
+    v1::LogChunk { offset: start, r#type: kind.into(), data, ended: None }
 }
 
 /// How it ended, if it has: a log that is only read so far has no last word.

@@ -174,7 +174,7 @@ fn watch(call: Call, said: impl Said) -> Screen {
 async fn show(mut steps: Steps, send: &Pieces) {
     loop {
         let content = match steps.next().await {
-            Ok(Step::Output(bytes) | Step::Error(bytes)) => Shown::Data(bytes.into()),
+            Ok(Step::Output(bytes) | Step::Error(bytes)) => Shown::Data(bytes),
             Ok(Step::Reply(Reply::Live)) => Shown::Live(true),
             Ok(Step::Reply(Reply::LogEnd { status, .. })) => {
                 let ended = status.map(logs::state).unwrap_or_default();
