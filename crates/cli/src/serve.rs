@@ -64,6 +64,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         let place = options.unix.clone();
         serve(options, move |address| say_ready(address, place), asked_to_stop()).await
     });
+    // Somebody's long copy is not waited for: what is half done is settled at the next start.
+    runtime.shutdown_timeout(Duration::from_secs(5));
     match served {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ServeError::Engine(problem)) => Err(Failure::broken(problem)),

@@ -109,6 +109,10 @@ pub enum Request {
     Stop,
     /// Write down everything that is on record so far.
     FlushRecord,
+    /// The same as `Stop`, with what the record says about why.
+    StopBecause {
+        reason: String,
+    },
 }
 
 /// What to run.

@@ -132,6 +132,10 @@ fn handle(
             sandbox.stop_and_wait("asked to");
             Reply::Ok
         }
+        Request::StopBecause { reason } => {
+            sandbox.stop_and_wait(&reason);
+            Reply::Ok
+        }
         Request::FlushRecord => {
             sandbox.journal.flush().map_err(crate::sandbox::internal)?;
             Reply::Ok

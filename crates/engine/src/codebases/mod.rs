@@ -28,6 +28,7 @@
 //! | [`upload`], [`publish`] | writing files: first aside, then into place |
 //! | [`manifest`], [`commit`], [`build`], [`sources`] | whole trees, of which only the missing contents are sent |
 //! | [`quota`] | how much can be stored |
+//! | [`undo`] | taking back what was written before |
 //! | [`revise`] | the next version, out of a copy of the newest |
 //! | [`versions`], [`life`] | which version is whose |
 //! | [`place`], [`scratch`] | the layout above; what is removed again |
@@ -52,6 +53,7 @@ mod sources;
 mod tests;
 mod tree;
 mod trouble;
+pub mod undo;
 mod upload;
 mod versions;
 

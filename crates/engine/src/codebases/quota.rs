@@ -96,14 +96,19 @@ impl Inner {
         Ok(self.limits.max_account_size.saturating_sub(others))
     }
 
+    pub(super) fn check_file_size(&self, size: u64) -> Result<()> {
+        let most = self.limits.max_file_size;
+        match size > most {
+            true => Err(over_limit("max_file_size", most, "a file is too big")),
+            false => Ok(()),
+        }
+    }
+
     /// Before gigabytes are sent for nothing.
     pub(super) fn check_manifest(&self, codebase: &Codebase, manifest: &Manifest) -> Result<()> {
         let (size, files) = (manifest.size(), manifest.files().count() as u64);
         self.check_count(files + manifest.symlinks() + manifest.directories())?;
-        if manifest.files().any(|(_, _, size)| size > self.limits.max_file_size) {
-            let most = self.limits.max_file_size;
-            return Err(over_limit("max_file_size", most, "a file is too big"));
-        }
+        manifest.files().try_for_each(|(_, _, size)| self.check_file_size(size))?;
         self.check_size(size)?;
         self.check_account(&codebase.account, codebase.size, size)
     }

@@ -47,13 +47,6 @@ impl Codebases {
         Ok(answer)
     }
 
-    /// The digest of a file of the newest version, in hexadecimal digits. `path` is from the root.
-    pub fn digest_of(&self, id: &str, path: &[u8]) -> Result<Option<String>> {
-        let path = path.strip_prefix(b"/").unwrap_or(path);
-        let file = self.inner.store.file(id, path)?;
-        Ok(file.and_then(|file| file.digest).map(|digest| digest.to_hex().to_string()))
-    }
-
     /// Looks at the newest version, which stays for as long as that takes.
     pub fn with_newest<T>(
         &self,
@@ -89,7 +82,13 @@ impl Inner {
                         directories += 1;
                         pending.push(path);
                     }
-                    FileType::RegularFile => found.push(regular(&tree, &path, &stat, digest)?),
+                    FileType::RegularFile => {
+                        // Before it is read: what looks endless may hold nothing.
+                        if digest(&Stamp::of(&stat)).is_none() {
+                            self.check_file_size(stat.st_size as u64)?;
+                        }
+                        found.push(regular(&tree, &path, &stat, digest)?);
+                    }
                     FileType::Symlink => found.push(symlink(&path, &stat)),
                     _ => {}
                 }

@@ -225,7 +225,7 @@ pub(super) fn link_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn link_file(source: &OwnedFd, target: &OwnedFd, name: &[u8]) -> std::io::Result<()> {
+pub(super) fn link_file(source: &OwnedFd, target: &OwnedFd, name: &[u8]) -> std::io::Result<()> {
     match rustix::fs::linkat(source, name, target, name, AtFlags::empty()) {
         // A file has so many names that the filesystem has no room for another.
         Err(Errno::MLINK) => {

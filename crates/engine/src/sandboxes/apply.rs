@@ -106,8 +106,8 @@ impl Sandboxes {
         Ok(outcome)
     }
 
-    /// Lets `write` write to the next version of the codebase, or try that on the newest one. What
-    /// this sandbox wrote before is not in its way.
+    /// Lets `write` write to the next version of the codebase, or try that. What this sandbox wrote
+    /// before is taken back first, so that it is neither in the way nor left over.
     fn apply_to_newest(
         &self,
         record: &SandboxRecord,
@@ -116,23 +116,17 @@ impl Sandboxes {
     ) -> Result<Outcome> {
         let (codebases, id) = (&self.inner.codebases, &record.codebase_id);
         let own = OwnWork::load(&self.dir(&record.id));
-        let mut attempt = |tree: &Path| {
-            let mut outcome = write(tree, how)?;
-            let before = outcome.conflicts.len();
-            own.take_out(codebases, id, &mut outcome.conflicts)?;
-            match before > 0 && outcome.conflicts.is_empty() {
-                true => write(tree, ApplyHow { force: true, ..how }),
-                false => Ok(outcome),
-            }
-        };
-        if how.dry_run {
-            return codebases.with_newest(&record.account, id, attempt);
+        if how.dry_run && own.is_empty() {
+            return codebases.with_newest(&record.account, id, |tree| write(tree, how));
         }
-        let outcome = codebases.revise(&record.account, id, |tree| {
-            attempt(tree).map(|outcome| (outcome.changes_anything(), outcome))
+        let (written, outcome) = codebases.revise(&record.account, id, |tree| {
+            let taken_back = own.take_back(codebases, record, tree)?;
+            let outcome = write(tree, how)?;
+            let changed = outcome.written && (taken_back || !outcome.changes.is_empty());
+            Ok((changed, (changed, outcome)))
         })?;
-        if outcome.changes_anything() {
-            own.remember(codebases, id, &outcome.changes);
+        if written {
+            own.remember(codebases, record, &outcome.changes);
         }
         Ok(outcome)
     }
@@ -184,10 +178,6 @@ impl Outcome {
             refused: applied.refused.iter().map(|r| change_to_link(&r.change)).collect(),
             written: applied.written,
         }
-    }
-
-    fn changes_anything(&self) -> bool {
-        self.written && !self.changes.is_empty()
     }
 }
 

@@ -83,7 +83,7 @@ impl Sandboxes {
         if record.status != Status::Running {
             return Ok(record);
         }
-        self.end_warden(id, &live).await;
+        self.end_warden(id, &live, "asked to").await;
         self.remember_head(id, &self.dir(id));
         self.change(id, |record| {
             record.status = Status::Stopped;
@@ -107,7 +107,7 @@ impl Sandboxes {
         if self.inner.store.sandbox(account, id)?.is_none() {
             return Ok(());
         }
-        self.end_warden(id, &live).await;
+        self.end_warden(id, &live, reason).await;
         live.close_journal();
         // The record first: a directory without one is removed at the next start.
         let record = self.get(account, id)?;
@@ -156,13 +156,14 @@ impl Sandboxes {
     }
 
     /// Ends the warden, by asking or by force, and waits until nothing of it is left.
-    pub(super) async fn end_warden(&self, id: &str, live: &Live) {
+    pub(super) async fn end_warden(&self, id: &str, live: &Live, reason: &str) {
         let running = live.warden.lock().clone();
         let dir = self.dir(id);
         if let Some(running) = running {
             running.stopping.store(true, Ordering::Release);
             let socket = dir.join("warden.sock");
-            let asked = tokio::time::timeout(ORDERLY, Call::ask(&socket, Request::Stop)).await;
+            let stop = Call::ask(&socket, Request::StopBecause { reason: reason.into() });
+            let asked = tokio::time::timeout(ORDERLY, stop).await;
             if !matches!(asked, Ok(Ok(_))) {
                 kill(&running);
             }

@@ -197,7 +197,15 @@ async fn show(mut steps: Steps, send: &Pieces) {
 /// Returns only when the viewer has said something that makes no sense. One who has nothing more to
 /// type still watches; one who leaves is noticed by whoever shows.
 async fn type_in(mut sender: Sender, mut said: impl Said, send: &Pieces) {
-    while let Some(Ok(input)) = said.next().await {
+    while let Some(input) = said.next().await {
+        let input = match input {
+            Ok(input) => input,
+            // It cannot be understood, or the viewer is gone and will not hear this.
+            Err(status) => {
+                let _ = send.send(Err(status)).await;
+                return;
+            }
+        };
         let told = match input.content {
             Some(Input::Data(bytes)) => sender.input(&bytes).await,
             Some(Input::Size(asked)) => match size(asked.rows, asked.columns) {

@@ -24,9 +24,39 @@ pub(super) async fn read<Q: DeserializeOwned>(
     let (mut parts, body) = request.into_parts();
     let message = method.input();
     let mut fields = body_fields(&parts, body).await?;
-    query_fields(&message, parts.uri.query().unwrap_or(""), &mut fields)?;
+    let mut asked = Map::new();
+    query_fields(&message, parts.uri.query().unwrap_or(""), &mut asked)?;
+    add_once(&message, asked, &mut fields)?;
     path_fields(&message, &mut parts, &mut fields).await?;
     Ok(with_caller(&parts.extensions, understood(fields)?))
+}
+
+/// What the query says is not said again in the body.
+fn add_once(
+    message: &MessageDescriptor,
+    asked: Map<String, Value>,
+    fields: &mut Map<String, Value>,
+) -> Result<()> {
+    for (name, value) in asked {
+        let json = message.get_field_by_name(&name).map(|field| field.json_name().to_owned());
+        if fields.contains_key(&name) || json.is_some_and(|json| fields.contains_key(&json)) {
+            return Err(Problem::invalid(format!("{name} is in the query and in the body")));
+        }
+        fields.insert(name, value);
+    }
+    Ok(())
+}
+
+/// In the JSON of messages, null is the same as not given.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let given = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(given.map(|(name, value)| (name, without_nulls(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
 }
 
 /// The same of a request whose body is something else.
@@ -41,7 +71,7 @@ pub(super) async fn from_path_and_query<Q: DeserializeOwned>(
 }
 
 fn understood<Q: DeserializeOwned>(fields: Map<String, Value>) -> Result<Q> {
-    serde_json::from_value(Value::Object(fields))
+    serde_json::from_value(without_nulls(Value::Object(fields)))
         .map_err(|e| Problem::invalid(format!("the request cannot be understood: {e}")))
 }
 

@@ -23,7 +23,7 @@ mod terminals;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use http::header::CONTENT_TYPE;
@@ -200,6 +200,8 @@ pub(crate) fn router(services: Services) -> Router {
         .router
         .fallback(nothing_there)
         .method_not_allowed_fallback(nothing_there)
+        // Messages have a bound of their own, and files are taken in as they come.
+        .layer(DefaultBodyLimit::disable())
         .with_state(services)
         .route("/openapi.json", axum::routing::get(openapi))
 }
