@@ -194,7 +194,8 @@ impl Mounted {
         let pool = DirPool::for_this_process();
         let root = Part::root(index, next.open_dir("tree")?, None, &pool);
         let links = vec![Part::root(index, next.open_dir("links")?, None, &pool)];
-        let live = Live { layer: index, work: Work::new(next.open_dir("work")?).into(), links };
+        let work = Work::new(next.open_dir("work")?, next.meta().parents.clone());
+        let live = Live { layer: index, work: work.into(), links };
         self.guard
             .tree()
             .freeze(live, root)

@@ -103,7 +103,7 @@ pub(crate) fn build_tree(
 ) -> Result<Tree, MountError> {
     let live = Live {
         layer: layer.meta().parents.len() as LayerIndex + 1,
-        work: Work::new(layer.open_dir("work")?).into(),
+        work: Work::new(layer.open_dir("work")?, layer.meta().parents.clone()).into(),
         links,
     };
     Tree::new(stack, live, passthrough, watch)

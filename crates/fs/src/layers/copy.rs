@@ -7,6 +7,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -33,6 +34,8 @@ pub struct Work {
     dir: OwnedFd,
     next: AtomicU64,
     settled: AtomicBool,
+    /// The layers below it, which it does not open without.
+    below: Vec<PathBuf>,
 }
 
 /// An entry in the work directory. Removed on drop unless it was published.
@@ -44,12 +47,15 @@ pub struct Prepared<'w> {
 }
 
 impl Work {
-    pub fn new(dir: OwnedFd) -> Self {
-        Self { dir, next: AtomicU64::new(0), settled: AtomicBool::new(false) }
+    /// `dir` is the work directory of a layer, `below` are those it stands on.
+    pub fn new(dir: OwnedFd, below: Vec<PathBuf>) -> Self {
+        Self { dir, next: AtomicU64::new(0), settled: AtomicBool::new(false), below }
     }
 
     /// Makes the layer itself durable, once. To be called when a program asks that of something in
-    /// it: without its description a layer does not open after a power failure.
+    /// it: without its description, and those of the layers it stands on, a layer does not open
+    /// after a power failure. A snapshot does not wait for that: its cost would be that of writing
+    /// out everything that was changed just before.
     pub fn settle(&self) -> Result<()> {
         if self.settled.load(Ordering::Acquire) {
             return Ok(());
@@ -57,6 +63,7 @@ impl Work {
         let open = |name: &str, flags| {
             rustix::fs::openat(&self.dir, name, flags | OFlags::CLOEXEC, Mode::empty())
         };
+        self.below.iter().rev().try_for_each(|layer| settle_below(layer))?;
         rustix::fs::fsync(open("../layer.json", OFlags::RDONLY)?)?;
         rustix::fs::fsync(open("..", OFlags::RDONLY | OFlags::DIRECTORY)?)?;
         self.settled.store(true, Ordering::Release);
@@ -219,6 +226,26 @@ impl Work {
         ringfence_sys::files::start_writeback(&copy);
         Ok((prepared, copy, hash))
     }
+}
+
+/// A layer below: its description, and the notes that keep it from being removed.
+fn settle_below(layer: &Path) -> Result<()> {
+    let sync = |path: &Path| {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        rustix::fs::fsync(rustix::fs::open(path, flags, Mode::empty())?)
+    };
+    let notes = layer.join("children");
+    let names = std::fs::read_dir(&notes).into_iter().flatten().flatten();
+    for note in names {
+        match sync(&note.path()) {
+            // Of a layer that was being made or removed.
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    sync(&notes)?;
+    sync(&layer.join("layer.json"))?;
+    sync(layer)
 }
 
 impl Prepared<'_> {

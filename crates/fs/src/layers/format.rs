@@ -89,10 +89,10 @@ impl LayerDir {
         let base = base.canonicalize().map_err(|e| LayerError::io("find the base", base, e))?;
         let (id, state, parents) = (new_id(), LayerState::Live, Vec::new());
         let meta = LayerMeta { format: FORMAT, id, state, base, parents, rules, mask };
-        Self::create_as(meta, path, Wait::No)
+        Self::create_as(meta, path)
     }
 
-    fn create_as(meta: LayerMeta, path: &Path, wait: Wait) -> Result<Self, LayerError> {
+    fn create_as(meta: LayerMeta, path: &Path) -> Result<Self, LayerError> {
         if path.symlink_metadata().is_ok() && !is_empty_dir(path)? {
             return Err(LayerError::Exists { path: path.into() });
         }
@@ -104,7 +104,7 @@ impl LayerDir {
         look_like(&path.join("tree"), parent.as_ref().unwrap_or(&meta.base))?;
         let path = path.canonicalize().map_err(|e| LayerError::io("find", path, e))?;
         let mut layer = Self { path, meta, lock: None };
-        layer.write_meta(wait)?;
+        layer.write_meta(Wait::No)?;
         layer.lock = Some(layer.take_lock()?);
         Ok(layer)
     }
@@ -188,7 +188,8 @@ impl LayerDir {
             return Ok(());
         }
         self.meta.state = LayerState::Frozen;
-        self.save()
+        // On the disk for good with the layer that is made on it.
+        self.write_meta(Wait::No)
     }
 
     /// Makes a new live layer at `path` that stands on this frozen one. Nothing is copied.
@@ -205,11 +206,11 @@ impl LayerDir {
         let id = new_id();
         let future = std::path::absolute(path).map_err(|e| LayerError::io("find", path, e))?;
         let note = self.path.join("children").join(&id);
-        replace_file(&note, future.as_os_str().as_encoded_bytes(), Wait::ForDisk)?;
+        replace_file(&note, future.as_os_str().as_encoded_bytes(), Wait::No)?;
         let mut parents = vec![self.path.clone()];
         parents.extend(self.meta.parents.iter().cloned());
         let meta = LayerMeta { id, parents, state: LayerState::Live, ..self.meta.clone() };
-        let made = Self::create_as(meta, path, Wait::ForDisk);
+        let made = Self::create_as(meta, path);
         if made.is_err() {
             let _ = fs::remove_file(note);
         }
