@@ -1,10 +1,11 @@
 //! `ringfence codebase`: stored files.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 use ringfence_wire::v1;
 use tonic::Streaming;
 
@@ -187,15 +188,30 @@ pub(super) async fn save(
     let part =
         to.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
     let mut file = std::fs::File::create_new(&part).map_err(failed)?;
+    let bar = counter();
     let saved = async {
         while let Some(chunk) = chunks.message().await.map_err(told)? {
             file.write_all(&chunk.data).map_err(failed)?;
+            bar.inc(chunk.data.len() as u64);
         }
         std::fs::rename(&part, to).map_err(failed)
     }
     .await;
+    bar.finish_and_clear();
     if saved.is_err() {
         let _ = std::fs::remove_file(&part);
     }
     saved
+}
+
+/// What has come so far, on a terminal. Nobody says beforehand how much it will be.
+fn counter() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::no_length();
+    match ProgressStyle::with_template("{spinner} {bytes} {bytes_per_sec}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }
