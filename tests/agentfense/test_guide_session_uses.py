@@ -1,11 +1,11 @@
 """The use cases of the guide to sessions, run; `test_guide_sessions.py` says what is replaced."""
 
 import json
-import shutil
 from datetime import timedelta
 
 import pytest
 
+from needs import needs
 from projects import TESTER_WHEEL, serve
 
 WAIT = timedelta(seconds=15)
@@ -22,7 +22,7 @@ def test_use_case_virtual_environment_install_and_test(web, environment):
     assert result.exit_code == 0 and "OK" in result.stdout, result.output
 
 
-@pytest.mark.skipif(not shutil.which("npm"), reason="npm is not installed")
+@needs("npm")
 @pytest.mark.timeout(90)
 def test_use_case_node_project(open_sandbox):
     package = {

@@ -7,12 +7,12 @@ here, and `python` is `python3`.
 """
 
 import asyncio
-import shutil
 from datetime import timedelta
 
 import pytest
 from agentfense import AsyncSandbox, Sandbox, SandboxError
 
+from needs import needs
 from projects import WEB_PROJECT, ask, serve
 
 WAIT = timedelta(seconds=15)
@@ -119,7 +119,7 @@ def test_bash_has_its_arrays(web):
         assert session.exec('echo "${#arr[@]} ${arr[2]}"').stdout == "3 3\n"
 
 
-@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+@needs("zsh")
 def test_other_shells_can_be_asked_for(web):
     with web.session(shell="/bin/zsh") as session:
         assert session.exec("x=(a b); echo $x[1]").stdout == "a\n"

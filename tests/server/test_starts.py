@@ -1,4 +1,7 @@
-"""Starts that fail: of sandboxes, and of servers."""
+"""Starts that fail, of sandboxes and of servers; and leases."""
+
+import json
+import sqlite3
 
 import pytest
 
@@ -50,7 +53,6 @@ def test_leases_hold_while_there_is_no_server():
         with server.client() as client:
             sandbox = client.new_sandbox(client.new_codebase(), leased=True)
         server.stop()
-        import sqlite3
         records = sqlite3.connect(server.state / "server" / "records.db")
         records.execute("UPDATE sandboxes SET lease_until_ms = 1")
         records.commit()
@@ -69,3 +71,21 @@ def test_the_network_of_the_host_needs_tokens_on_it(server):
     with Server("--listen", "off", listen=None) as apart, Client(apart.unix) as client:
         sandbox = client.new_sandbox(client.new_codebase(), network=v1.NETWORK_MODE_HOST)
         assert client.run(sandbox, "true").exit_code == 0
+
+
+def test_a_lease_that_nobody_renewed_ends_its_sandbox():
+    """The minute is taken off on record, so that nobody has to wait for it."""
+    with Server() as server, server.client() as client:
+        codebase = client.new_codebase()
+        leased = client.new_sandbox(codebase, leased=True)
+        free = client.new_sandbox(codebase)
+        records = sqlite3.connect(server.state / "server" / "records.db", timeout=10)
+        records.execute("UPDATE sandboxes SET lease_until_ms = 1")
+        records.commit()
+        records.close()
+        # Its record goes on to its very end.
+        events = client.audit.Audit(v1.AuditRequest(sandbox_id=leased, follow=True))
+        *_, last = [json.loads(event.json) for event in events]
+        assert (last["kind"], last["reason"]) == ("sandbox_ended", "its lease has lapsed")
+        listed = client.sandbox.ListSandboxes(v1.ListSandboxesRequest()).sandboxes
+        assert [each.id for each in listed] == [free]

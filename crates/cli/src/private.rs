@@ -198,6 +198,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_directory_that_others_can_change_is_not_used() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let all = tempfile::tempdir().unwrap();
+        let [own, open, link] = ["own", "open", "link"].map(|name| all.path().join(name));
+        Place::make_in(&own).unwrap();
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Place::make_in(&open).is_err());
+        symlink(&own, &link).unwrap();
+        assert!(Place::make_in(&link).is_err());
+    }
+
+    #[test]
     fn a_place_goes_with_its_owner_and_is_swept_if_that_was_killed() {
         let all = tempfile::tempdir().unwrap();
         let kept = Place::make_in(all.path()).unwrap();
