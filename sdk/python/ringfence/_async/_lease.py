@@ -1,0 +1,49 @@
+"""What keeps a sandbox alive for as long as somebody is there."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from .._wire import methods, v1
+from ..exceptions import SandboxError, SandboxNotFoundError
+from ._io import AsyncBackground, AsyncChannel, AsyncFlag, AsyncStream
+
+_AGAIN_SECONDS = 1.0
+
+
+class AsyncLease:
+    """Held by a stream, which lasts also while this program is too busy to say anything. When it
+    breaks it is taken up again; the server waits a minute for that."""
+
+    def __init__(self, channel: AsyncChannel, sandbox_id: str) -> None:
+        self._channel = channel
+        self._request = v1.LeaseSandboxRequest(sandbox_id=sandbox_id, bind=True)
+        self._over = AsyncFlag()
+        self._stream: Optional[AsyncStream[v1.LeaseState]] = None
+        self._holding: Optional[AsyncBackground] = None
+
+    async def begin(self) -> None:
+        await self._channel.unary(methods.RenewLease, self._request)
+        self._holding = AsyncBackground(self._hold)
+
+    async def _hold(self) -> None:
+        while not self._over.is_set:
+            try:
+                self._stream = self._channel.stream(methods.LeaseSandbox, self._request)
+                if self._over.is_set:
+                    self._stream.cancel()
+                async for _ in self._stream:
+                    pass
+            except SandboxNotFoundError:
+                return
+            except (SandboxError, ValueError):
+                # The server is away for a moment; or the channel was closed, and then it is over.
+                pass
+            await self._over.wait(_AGAIN_SECONDS)
+
+    async def end(self) -> None:
+        self._over.set()
+        if self._stream is not None:
+            self._stream.cancel()
+        if self._holding is not None:
+            await self._holding.end()

@@ -1,0 +1,193 @@
+"""Commands in the background."""
+
+from __future__ import annotations
+
+import signal as signals
+from typing import TYPE_CHECKING, List, Mapping, Optional, Tuple, Union
+
+from .. import _convert as convert
+from .._types import ProcessInfo, ProcessStatus, Seconds
+from .._wire import methods, v1
+from ..exceptions import InvalidConfigurationError
+from ._connection import AsyncConnection
+from ._streams import AsyncLogStream
+
+if TYPE_CHECKING:
+    Signal = Union[int, str, signals.Signals]
+
+
+class AsyncProcesses(AsyncConnection):
+    async def start_process(
+        self,
+        sandbox_id: str,
+        command: str,
+        *,
+        session: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        cwd: Optional[str] = None,
+        name: Optional[str] = None,
+    ) -> "AsyncProcess":
+        """Starts a command that goes on by itself, with a log.
+
+        Args:
+            session: begin with the directory and variables of this session, and end with it.
+            name: its id; made up if not given.
+        """
+        channel = await self._open()
+        request = v1.StartProcessRequest(
+            sandbox_id=sandbox_id, command=command, session=session or "",
+            env=convert.env_out(env), cwd=cwd or "", id=name or "")
+        made = await channel.unary(methods.StartProcess, request)
+        return AsyncProcess(self, convert.process_in(made))
+
+    async def get_process(self, sandbox_id: str, process_id: str) -> ProcessInfo:
+        """What is on record about a process."""
+        channel = await self._open()
+        request = v1.GetProcessRequest(sandbox_id=sandbox_id, process_id=process_id)
+        return convert.process_in(await channel.unary(methods.GetProcess, request))
+
+    async def list_processes(self, sandbox_id: str) -> List[ProcessInfo]:
+        """The background processes of a sandbox, also those that have ended."""
+        channel = await self._open()
+        request = v1.ListProcessesRequest(sandbox_id=sandbox_id)
+        answer = await channel.unary(methods.ListProcesses, request)
+        return [convert.process_in(process) for process in answer.processes]
+
+    async def kill_process(
+        self, sandbox_id: str, process_id: str, signal: "Signal" = signals.SIGTERM
+    ) -> ProcessInfo:
+        """Sends a signal to a process and all it started."""
+        channel = await self._open()
+        request = v1.KillProcessRequest(
+            sandbox_id=sandbox_id, process_id=process_id, signal=_number(signal))
+        return convert.process_in(await channel.unary(methods.KillProcess, request))
+
+    async def kill_all_processes(self, sandbox_id: str) -> int:
+        """Ends all background processes of a sandbox; says how many."""
+        channel = await self._open()
+        request = v1.ListProcessesRequest(sandbox_id=sandbox_id)
+        return (await channel.unary(methods.KillAllProcesses, request)).count
+
+    def process_log(
+        self, sandbox_id: str, process_id: str, follow: bool = False, *, offset: int = 0
+    ) -> AsyncLogStream:
+        """What a process has printed."""
+        request = v1.ProcessLogRequest(
+            sandbox_id=sandbox_id, process_id=process_id, follow=follow)
+        setattr(request, "from", offset)
+        return AsyncLogStream(self._open, methods.ProcessLog, request)
+
+    async def wait_process(
+        self, request: v1.WaitProcessRequest
+    ) -> Tuple[ProcessInfo, str]:
+        """Waits for what the request says; also the line of the log it was found in."""
+        channel = await self._open()
+        answer = await channel.unary(methods.WaitProcess, request)
+        return convert.process_in(answer.process), answer.line.decode(errors="replace")
+
+
+class AsyncProcess:
+    """A command in the background.
+
+    >>> server = await sandbox.start_process("python3 -m http.server 8000")  # doctest: +SKIP
+    >>> await server.wait_for_port(8000)  # doctest: +SKIP
+    """
+
+    def __init__(self, client: AsyncProcesses, info: ProcessInfo) -> None:
+        self._client = client
+        self._info = info
+
+    @property
+    def id(self) -> str:
+        return self._info.id
+
+    @property
+    def pid(self) -> int:
+        """Its number inside of the sandbox."""
+        return self._info.pid
+
+    @property
+    def command(self) -> str:
+        return self._info.command
+
+    @property
+    def info(self) -> ProcessInfo:
+        """As it was when it was last asked for."""
+        return self._info
+
+    @property
+    async def status(self) -> ProcessStatus:
+        """What it does now."""
+        return (await self.refresh())._info.status
+
+    @property
+    def exit_code(self) -> Optional[int]:
+        """None while it runs, as far as is known; `wait()` and `status` ask."""
+        return self._info.exit_code
+
+    async def refresh(self) -> "AsyncProcess":
+        self._info = await self._client.get_process(self._info.sandbox_id, self.id)
+        return self
+
+    def logs(self, follow: bool = False, *, offset: int = 0) -> AsyncLogStream:
+        """What it has printed, line by line; with `follow` until it ends."""
+        return self._client.process_log(
+            self._info.sandbox_id, self.id, follow, offset=offset)
+
+    async def wait_for_log(
+        self, text: Optional[str] = None, *, pattern: Optional[str] = None,
+        timeout: Optional[Seconds] = 30,
+    ) -> str:
+        """Waits until a text, or a line that fits a regular expression, is in the log; the line.
+
+        Raises:
+            WaitTimeoutError: it did not come in time.
+            ProcessExitedError: the process ended first.
+        """
+        if (text is None) == (pattern is None):
+            raise InvalidConfigurationError("say what to wait for: a text or pattern=…")
+        request = self._wait_request(timeout)
+        if text is not None:
+            request.text = text
+        else:
+            request.pattern = pattern or ""
+        return (await self._waited(request))[1]
+
+    async def wait_for_port(
+        self, port: int, *, path: Optional[str] = None, timeout: Optional[Seconds] = 30
+    ) -> None:
+        """Waits until something listens on a port inside; with `path`, until HTTP answers there."""
+        request = self._wait_request(timeout)
+        request.port.port = port
+        request.port.http_path = path or ""
+        await self._waited(request)
+
+    async def wait(self, timeout: Optional[Seconds] = None) -> int:
+        """Waits for its end; the exit code."""
+        request = self._wait_request(timeout)
+        request.exit = True
+        await self._waited(request)
+        return self._info.exit_code if self._info.exit_code is not None else -1
+
+    async def kill(self, signal: "Signal" = signals.SIGTERM) -> None:
+        """Sends a signal to it and all it started."""
+        self._info = await self._client.kill_process(self._info.sandbox_id, self.id, signal)
+
+    def _wait_request(self, timeout: Optional[Seconds]) -> v1.WaitProcessRequest:
+        return v1.WaitProcessRequest(
+            sandbox_id=self._info.sandbox_id, process_id=self.id,
+            timeout=convert.duration_out(convert.seconds(timeout)))
+
+    async def _waited(self, request: v1.WaitProcessRequest) -> Tuple[ProcessInfo, str]:
+        self._info, line = await self._client.wait_process(request)
+        return self._info, line
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} of {self._info.sandbox_id}>"
+
+
+def _number(signal: "Signal") -> int:
+    try:
+        return int(signals.Signals[signal] if isinstance(signal, str) else signal)
+    except KeyError:
+        raise InvalidConfigurationError(f"there is no signal {signal!r}") from None

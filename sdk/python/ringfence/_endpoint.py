@@ -1,0 +1,122 @@
+"""Which server is meant.
+
+Without a word about it: what RINGFENCE_ENDPOINT names; else a Ringfence server on localhost:9000;
+else a private one for this process (`_embedded`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from dataclasses import dataclass
+from typing import List, Optional, Tuple
+
+from .exceptions import InvalidConfigurationError
+
+USUAL = "localhost:9000"
+
+_KNOCK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A server's address, and what is needed to speak to it."""
+
+    target: str
+    """As gRPC has it."""
+    shown: str
+    """As people have it."""
+    secure: bool = False
+    token: Optional[str] = None
+    ca_certificate: Optional[bytes] = None
+    embedded: bool = False
+
+    @property
+    def is_unix(self) -> bool:
+        return self.target.startswith("unix:")
+
+    @property
+    def metadata(self) -> List[Tuple[str, str]]:
+        return [("authorization", f"Bearer {self.token}")] if self.token else []
+
+    @property
+    def options(self) -> List[Tuple[str, object]]:
+        options: List[Tuple[str, object]] = [
+            ("grpc.max_receive_message_length", -1),
+            ("grpc.max_send_message_length", -1),
+            # A connection that died without a word is noticed.
+            ("grpc.keepalive_time_ms", 30_000),
+            ("grpc.keepalive_timeout_ms", 20_000),
+        ]
+        if self.is_unix:
+            # A path is no host name, and gRPC would send it as one.
+            options.append(("grpc.default_authority", "localhost"))
+        return options
+
+    @property
+    def hint(self) -> str:
+        if self.embedded:
+            return "the private server of this process has ended"
+        if self.secure:
+            return "is it a server with TLS, and is its certificate trusted (ca_certificate=…)?"
+        return "is `ringfence serve` running there?"
+
+
+def explicit(
+    endpoint: Optional[str],
+    secure: bool = False,
+    token: Optional[str] = None,
+    ca_certificate: Optional[str] = None,
+) -> Optional[Endpoint]:
+    """The endpoint that was named, by the caller or the environment."""
+    named = endpoint or os.environ.get("RINGFENCE_ENDPOINT") or None
+    return parsed(named, secure, token, ca_certificate) if named else None
+
+
+def usual(token: Optional[str] = None) -> Optional[Endpoint]:
+    """What may be a server on the usual port: something listens there."""
+    try:
+        socket.create_connection(("127.0.0.1", 9000), _KNOCK_SECONDS).close()
+    except OSError:
+        return None
+    return parsed(USUAL, False, token, None)
+
+
+def parsed(
+    named: str, secure: bool, token: Optional[str], ca_certificate: Optional[str]
+) -> Endpoint:
+    token = token or os.environ.get("RINGFENCE_TOKEN") or None
+    scheme, _, rest = named.rpartition("://")
+    if scheme == "unix" or named.startswith("unix:"):
+        return Endpoint(target="unix:" + _unix_path(named), shown=named, token=token)
+    if scheme not in ("", "http", "https"):
+        raise InvalidConfigurationError(
+            f"{named!r} is no endpoint: give HOST:PORT, https://HOST:PORT or unix:///PATH")
+    address = rest.rstrip("/")
+    if not re.fullmatch(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):\d{1,5}", address):
+        raise InvalidConfigurationError(
+            f"{named!r} is no endpoint: give HOST:PORT, https://HOST:PORT or unix:///PATH")
+    secure = secure or scheme == "https"
+    certificate = _certificate(ca_certificate) if secure else None
+    return Endpoint(address, named, secure, token, certificate)
+
+
+def _unix_path(named: str) -> str:
+    path = named[len("unix:"):]
+    path = path[2:] if path.startswith("//") else path
+    if not path.startswith("/"):
+        raise InvalidConfigurationError(f"{named!r} must name an absolute path: unix:///PATH")
+    return path
+
+
+def _certificate(named: Optional[str]) -> Optional[bytes]:
+    file = named or os.environ.get("RINGFENCE_TLS_CA")
+    if not file:
+        return None
+    try:
+        with open(file, "rb") as opened:
+            return opened.read()
+    except OSError as error:
+        raise InvalidConfigurationError(
+            f"cannot read the certificate {file}: {error.strerror}") from None

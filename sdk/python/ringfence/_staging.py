@@ -1,0 +1,73 @@
+"""Files on the wire: what is in a directory, and their contents in messages of a good size."""
+
+from __future__ import annotations
+
+import os
+from typing import Iterator, List, Sequence
+
+from ._progress import Progress
+from ._walk import Entry, Scan, open_file
+from ._wire import v1
+from .exceptions import UploadError
+
+MESSAGE = 1024 * 1024
+"""How much of the files goes into one message."""
+
+
+def manifest(found: Scan) -> List[v1.ManifestEntry]:
+    return [_listed(entry) for entry in found.entries]
+
+
+def _listed(entry: Entry) -> v1.ManifestEntry:
+    if entry.kind == "symlink":
+        return v1.ManifestEntry(path=entry.path, symlink_target=entry.target or "")
+    if entry.kind == "directory":
+        return v1.ManifestEntry(path=entry.path, mode=entry.mode, is_dir=True)
+    return v1.ManifestEntry(
+        path=entry.path, mode=entry.mode, size=entry.size, blake3=entry.blake3 or "")
+
+
+def shares(entries: Sequence[Entry], most: int) -> List[List[Entry]]:
+    """The files dealt out by size, so that all streams end at about the same time."""
+    dealt: List[List[Entry]] = [[] for _ in range(most)]
+    sizes = [0] * most
+    for entry in sorted(entries, key=lambda entry: -entry.size):
+        least = sizes.index(min(sizes))
+        dealt[least].append(entry)
+        # A file costs something even if it is empty.
+        sizes[least] += entry.size + 4096
+    return [share for share in dealt if share]
+
+
+def chunks(
+    codebase_id: str, root: str, entries: Sequence[Entry], progress: Progress
+) -> Iterator[v1.StageChunk]:
+    """The contents of files, one after the other; many small ones share a message."""
+    chunk, filled = v1.StageChunk(codebase_id=codebase_id), 0
+    for entry in entries:
+        for data, end in _pieces(root, entry, codebase_id):
+            chunk.pieces.add(data=data, end=end)
+            filled += len(data) + 16
+            if filled >= MESSAGE:
+                yield chunk
+                progress.sent(filled)
+                chunk, filled = v1.StageChunk(), 0
+    if chunk.pieces or chunk.codebase_id:
+        yield chunk
+        progress.sent(filled)
+
+
+def _pieces(root: str, entry: Entry, codebase_id: str) -> Iterator[tuple[bytes, bool]]:
+    """One more than the size says is read, so that the end is known with the last piece."""
+    try:
+        with open_file(os.path.join(root, entry.path)) as file:
+            data = file.read(MESSAGE)
+            while True:
+                following = file.read(MESSAGE) if len(data) == MESSAGE else b""
+                yield data, not following
+                if not following:
+                    return
+                data = following
+    except OSError as error:
+        raise UploadError(
+            entry.path, codebase_id, message=f"cannot read {entry.path}: {error.strerror}") from None

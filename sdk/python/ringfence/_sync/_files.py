@@ -1,0 +1,153 @@
+# Made from _async/_files.py by generate.py.
+"""The files of a sandbox, as they are now."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Callable, Coroutine, Any, List, Optional, Sequence, Union
+
+from .. import _local as local
+from .._types import FileInfo
+from .._walk import MAX_FILE_SIZE, Entry, scan, warn_skipped
+from ..exceptions import FileNotFoundError
+from ._handle import Handle
+from ._io import at_once, in_thread
+
+_AT_ONCE = 8
+
+
+class Files(Handle):
+    """Paths are below the workspace: `/workspace/x`, `/x` and `x` are the same file. You see and may
+    do everything; `view="agent"` shows and allows what the policy lets code inside see and do."""
+
+    def read_file(self, path: str, *, view: str = "owner") -> str:
+        """A file as text, which must be UTF-8.
+
+        Raises:
+            FileNotFoundError: there is none, or the policy hides it.
+            PermissionDeniedError: the policy refuses it.
+        """
+        return (self.read_file_bytes(path, view=view)).decode()
+
+    def read_file_bytes(self, path: str, *, view: str = "owner") -> bytes:
+        """A file as bytes."""
+        return self._client.read_sandbox_file(self.id, path, view=view)
+
+    def write_file(
+        self,
+        path: str,
+        content: Union[str, bytes],
+        *,
+        mode: Optional[int] = None,
+        view: str = "owner",
+    ) -> None:
+        """Replaces a file, or makes it and the directories above it."""
+        data = content.encode() if isinstance(content, str) else bytes(content)
+        self._client.write_sandbox_file(self.id, path, data, mode=mode, view=view)
+
+    def list_files(
+        self, path: str = "/", recursive: bool = False, *, view: str = "owner"
+    ) -> List[str]:
+        """What is in a directory, directories with a `/` at their end; or, recursively, all files
+        below it. Relative to the directory, sorted."""
+        found = self._client.list_sandbox_files(self.id, path, recursive, view=view)
+        return [file.path + ("/" if file.is_dir and not recursive else "") for file in found]
+
+    def stat(self, path: str, *, view: str = "owner") -> FileInfo:
+        """What is there: a file, a directory, or a symbolic link itself."""
+        return self._client.stat_sandbox_file(self.id, path, view=view)
+
+    def exists(self, path: str, *, view: str = "owner") -> bool:
+        """Whether anything is there."""
+        try:
+            self.stat(path, view=view)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def mkdir(self, path: str, *, view: str = "owner") -> None:
+        """Makes a directory, and those above it."""
+        self._client.make_sandbox_directory(self.id, path, view=view)
+
+    def symlink(self, path: str, target: str, *, view: str = "owner") -> None:
+        """Makes a symbolic link to `target`."""
+        self._client.make_sandbox_symlink(self.id, path, target, view=view)
+
+    def remove(self, path: str, recursive: bool = False, *, view: str = "owner") -> None:
+        """Removes a file or an empty directory; with `recursive`, everything below it too."""
+        self._client.remove_sandbox_file(self.id, path, recursive, view=view)
+
+    def rename(self, source: str, target: str, *, view: str = "owner") -> None:
+        """Gives a file or a directory another name."""
+        self._client.rename_sandbox_file(self.id, source, target, view=view)
+
+    def upload_dir(
+        self,
+        source: Union[str, "os.PathLike[str]"],
+        path: str = "/",
+        *,
+        ignore_patterns: Optional[Sequence[str]] = None,
+        default_ignores: bool = True,
+        max_file_size: Optional[int] = MAX_FILE_SIZE,
+        view: str = "owner",
+    ) -> int:
+        """Writes a directory of this machine into the workspace, on top of what is there; how many
+        files. What is left out is what `from_local` leaves out."""
+        root = local.existing_directory(source)
+        found = in_thread(
+            partial(scan, root, ignore_patterns=tuple(ignore_patterns or ()),
+                    default_ignores=default_ignores, max_file_size=max_file_size, digests=False))
+        warn_skipped(found)
+        for entry in found.entries:
+            if entry.kind == "directory":
+                self.mkdir(local.joined(path, entry.path), view=view)
+        others = [entry for entry in found.entries if entry.kind != "directory"]
+        at_once(
+            _AT_ONCE, [partial(self._put, root, path, entry, view) for entry in others])
+        return sum(entry.kind == "file" for entry in others)
+
+    def _put(self, root: str, path: str, entry: Entry, view: str) -> None:
+        target = local.joined(path, entry.path)
+        if entry.kind == "symlink":
+            if self.exists(target, view=view):
+                self.remove(target, view=view)
+            self.symlink(target, entry.target or "", view=view)
+            return
+        content = in_thread(local.read, os.path.join(root, entry.path))
+        self.write_file(target, content, mode=entry.mode, view=view)
+
+    def download_dir(
+        self,
+        path: str = "/",
+        target: Union[str, "os.PathLike[str]"] = ".",
+        *,
+        view: str = "owner",
+    ) -> int:
+        """Writes a directory of the workspace to this machine, on top of what is there; how many
+        files. Nothing outside of `target` is ever written: symbolic links that lead out of it are
+        left out with a warning, and links that are there are not followed."""
+        place = local.Place(os.fspath(target))
+        jobs: List[Callable[[], Coroutine[Any, Any, None]]] = []
+        directories = [""]
+        while directories:
+            below = directories.pop()
+            place.make_directory(below)
+            for file in self._client.list_sandbox_files(
+                    self.id, local.joined(path, below), view=view):
+                name = local.joined(below, local.plain_name(file.name))
+                if file.is_dir:
+                    directories.append(name)
+                elif file.kind == "symlink":
+                    place.make_symlink(name, file.target or "")
+                elif file.kind == "file":
+                    jobs.append(partial(self._fetch, place, path, name, file.mode, view))
+        at_once(_AT_ONCE, jobs)
+        place.warn()
+        return len(jobs)
+
+    def _fetch(
+        self, place: local.Place, path: str, name: str, mode: int, view: str
+    ) -> None:
+        content = self.read_file_bytes(local.joined(path, name), view=view)
+        in_thread(place.write, name, content, mode)

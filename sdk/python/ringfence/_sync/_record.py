@@ -1,0 +1,69 @@
+# Made from _async/_record.py by generate.py.
+"""What happened, and who may call."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, Optional
+
+from .. import _convert as convert
+from .._types import AuditCheck, AuditEvent, Token
+from .._wire import methods, v1
+from ._connection import Connection
+from ._streams import Leavable, Open
+
+
+class AuditStream(Leavable[v1.AuditEvent]):
+    """The events of a record, in order."""
+
+    def __init__(self, open: Open, request: v1.AuditRequest) -> None:
+        super().__init__(open, methods.Audit, request)
+
+    def _events(self) -> Iterator[AuditEvent]:
+        for message in self._messages():
+            yield convert.event_in(message)
+
+    def __iter__(self) -> Iterator[AuditEvent]:
+        return self._events()
+
+
+class Records(Connection):
+    def audit(
+        self, sandbox_id: str, follow: bool = False, *, denied: bool = False, after: int = 0
+    ) -> AuditStream:
+        """What happened in a sandbox, also after its end.
+
+        Args:
+            follow: go on as things happen, until the sandbox is destroyed.
+            denied: only what was refused.
+            after: only what came after the event of that number.
+        """
+        request = v1.AuditRequest(
+            sandbox_id=sandbox_id, follow=follow, denied=denied, after=after)
+        return AuditStream(self._open, request)
+
+    def verify_audit(self, sandbox_id: str) -> AuditCheck:
+        """Whether a record is as it was written."""
+        channel = self._open()
+        request = v1.VerifyAuditRequest(sandbox_id=sandbox_id)
+        answer = channel.unary(methods.VerifyAudit, request)
+        return AuditCheck(answer.intact, answer.events, answer.problem or None)
+
+    def create_token(self, account: str, label: str = "") -> Token:
+        """Lets somebody in; the secret is in the answer, this once. On your own server's Unix socket
+        only, as the other calls about tokens."""
+        channel = self._open()
+        request = v1.CreateTokenRequest(account=account, label=label)
+        answer = channel.unary(methods.CreateToken, request)
+        return convert.token_in(answer.token, answer.secret)
+
+    def list_tokens(self, account: Optional[str] = None) -> List[Token]:
+        """The tokens of an account, or of all."""
+        channel = self._open()
+        request = v1.ListTokensRequest(account=account or "")
+        answer = channel.unary(methods.ListTokens, request)
+        return [convert.token_in(token) for token in answer.tokens]
+
+    def revoke_token(self, token_id: str) -> None:
+        """From now on it is refused."""
+        channel = self._open()
+        channel.unary(methods.RevokeToken, v1.RevokeTokenRequest(token_id=token_id))

@@ -1,0 +1,157 @@
+# Made from _async/_streams.py by generate.py.
+"""What is printed, as it is printed."""
+
+from __future__ import annotations
+
+import codecs
+from types import TracebackType
+from typing import (
+    Any,
+    Iterator,
+    Awaitable,
+    Callable,
+    Generic,
+    Optional,
+    Tuple,
+    Type,
+    TypeVar,
+)
+
+from .. import _convert as convert
+from .._types import ExecResult
+from .._wire import v1
+from .._wire.method import Response, ServerStream
+from ..exceptions import CommandTimeoutError
+from ._io import Channel, Stream
+
+Self = TypeVar("Self", bound="Leavable[Any]")
+
+Open = Callable[[], Awaitable[Channel]]
+
+_NAMES = {
+    v1.ExecOutput.OUTPUT_TYPE_STDOUT: "stdout",
+    v1.ExecOutput.OUTPUT_TYPE_STDERR: "stderr",
+}
+
+
+class Leavable(Generic[Response]):
+    """A stream that begins with the first piece that is asked for, and ends when it is left."""
+
+    def __init__(self, open: Open, method: ServerStream[Any, Response], request: Any) -> None:
+        self._open = open
+        self._method = method
+        self._request = request
+        self._stream: Optional[Stream[Response]] = None
+
+    def _messages(self) -> Stream[Response]:
+        if self._stream is None:
+            channel = self._open()
+            self._stream = channel.stream(self._method, self._request)
+        return self._stream
+
+    def close(self) -> None:
+        """Leaves it. A command that is not at its end is ended."""
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+
+class ExecStream(Leavable[v1.ExecOutput]):
+    """The output of a command, in pieces of bytes.
+
+    Attributes:
+        result: what came of it, once the stream is at its end; its output is not kept.
+        exit_code: the same for the exit code alone.
+    """
+
+    def __init__(
+        self,
+        open: Open,
+        method: ServerStream[Any, v1.ExecOutput],
+        request: Any,
+        command: str,
+        limit: Optional[float],
+    ) -> None:
+        super().__init__(open, method, request)
+        self._command = command
+        self._limit = limit
+        self.result: Optional[ExecResult] = None
+
+    @property
+    def exit_code(self) -> Optional[int]:
+        return self.result.exit_code if self.result else None
+
+    def tagged(self) -> Iterator[Tuple[str, bytes]]:
+        """Pieces with the name of their stream.
+
+        >>> for stream, chunk in sandbox.exec_stream("make").tagged():  # doctest: +SKIP
+        ...     print(stream, chunk)
+        """
+        for message in self._messages():
+            if message.HasField("result"):
+                self._end(message.result)
+            elif message.data:
+                yield _NAMES.get(message.type, "stdout"), message.data
+
+    def _end(self, result: v1.ExecResult) -> None:
+        self.result = convert.result_in(result, self._command)
+        if self.result.timed_out:
+            spent = self.result.duration.total_seconds() if self.result.duration else 0.0
+            raise CommandTimeoutError(self._command, self._limit or spent)
+
+    def _pieces(self) -> Iterator[bytes]:
+        for _, chunk in self.tagged():
+            yield chunk
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces()
+
+
+class LogStream(Leavable[v1.LogChunk]):
+    """A log, line by line. `follow` goes on until what is logged has ended.
+
+    Attributes:
+        offset: where the next byte is in the log, to go on from.
+    """
+
+    def __init__(self, open: Open, method: ServerStream[Any, v1.LogChunk], request: Any) -> None:
+        super().__init__(open, method, request)
+        self.offset: int = getattr(request, "from")
+
+    def tagged(self) -> Iterator[Tuple[str, bytes]]:
+        """Pieces of bytes with the name of their stream."""
+        for message in self._messages():
+            if message.data:
+                self.offset = message.offset + len(message.data)
+                yield _NAMES.get(message.type, "stdout"), message.data
+
+    def read(self) -> str:
+        """All of it."""
+        return b"".join([data for _, data in self.tagged()]).decode(errors="replace")
+
+    def _lines(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        rest = ""
+        for _, data in self.tagged():
+            *lines, rest = (rest + decoder.decode(data)).split("\n")
+            for line in lines:
+                yield line
+        rest += decoder.decode(b"", True)
+        if rest:
+            yield rest
+
+    def __iter__(self) -> Iterator[str]:
+        return self._lines()

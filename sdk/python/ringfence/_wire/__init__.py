@@ -1,0 +1,1 @@
+"""The API on the wire: its messages (`v1`) and methods (`methods`), both generated."""

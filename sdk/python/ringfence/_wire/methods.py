@@ -1,0 +1,133 @@
+"""Every method of the API. Made by generate.py."""
+
+from . import v1
+from .method import ClientStream, Duplex, ServerStream, Unary
+
+CreateCodebase = Unary(
+    "/sandbox.v1.CodebaseService/CreateCodebase", v1.CreateCodebaseRequest, v1.Codebase)
+GetCodebase = Unary(
+    "/sandbox.v1.CodebaseService/GetCodebase", v1.GetCodebaseRequest, v1.Codebase)
+ListCodebases = Unary(
+    "/sandbox.v1.CodebaseService/ListCodebases", v1.ListCodebasesRequest, v1.ListCodebasesResponse)
+DeleteCodebase = Unary(
+    "/sandbox.v1.CodebaseService/DeleteCodebase", v1.DeleteCodebaseRequest, v1.Empty)
+UploadFiles = ClientStream(
+    "/sandbox.v1.CodebaseService/UploadFiles", v1.UploadChunk, v1.UploadResult)
+DownloadFile = ServerStream(
+    "/sandbox.v1.CodebaseService/DownloadFile", v1.DownloadFileRequest, v1.FileChunk)
+ListFiles = Unary(
+    "/sandbox.v1.CodebaseService/ListFiles", v1.ListFilesRequest, v1.ListFilesResponse)
+NegotiateUpload = Unary(
+    "/sandbox.v1.CodebaseService/NegotiateUpload", v1.NegotiateUploadRequest, v1.NegotiateUploadResponse)
+CommitUpload = Unary(
+    "/sandbox.v1.CodebaseService/CommitUpload", v1.CommitUploadRequest, v1.Codebase)
+StartProcess = Unary(
+    "/sandbox.v1.ProcessService/StartProcess", v1.StartProcessRequest, v1.Process)
+GetProcess = Unary(
+    "/sandbox.v1.ProcessService/GetProcess", v1.GetProcessRequest, v1.Process)
+ListProcesses = Unary(
+    "/sandbox.v1.ProcessService/ListProcesses", v1.ListProcessesRequest, v1.ListProcessesResponse)
+ProcessLog = ServerStream(
+    "/sandbox.v1.ProcessService/ProcessLog", v1.ProcessLogRequest, v1.LogChunk)
+WaitProcess = Unary(
+    "/sandbox.v1.ProcessService/WaitProcess", v1.WaitProcessRequest, v1.WaitProcessResponse)
+KillProcess = Unary(
+    "/sandbox.v1.ProcessService/KillProcess", v1.KillProcessRequest, v1.Process)
+KillAllProcesses = Unary(
+    "/sandbox.v1.ProcessService/KillAllProcesses", v1.ListProcessesRequest, v1.KillAllProcessesResponse)
+OpenTerminal = Unary(
+    "/sandbox.v1.TerminalService/OpenTerminal", v1.OpenTerminalRequest, v1.Terminal)
+ListTerminals = Unary(
+    "/sandbox.v1.TerminalService/ListTerminals", v1.ListTerminalsRequest, v1.ListTerminalsResponse)
+AttachTerminal = Duplex(
+    "/sandbox.v1.TerminalService/AttachTerminal", v1.TerminalInput, v1.TerminalOutput)
+ResizeTerminal = Unary(
+    "/sandbox.v1.TerminalService/ResizeTerminal", v1.ResizeTerminalRequest, v1.Empty)
+CloseTerminal = Unary(
+    "/sandbox.v1.TerminalService/CloseTerminal", v1.CloseTerminalRequest, v1.Empty)
+TerminalRecording = ServerStream(
+    "/sandbox.v1.TerminalService/TerminalRecording", v1.CloseTerminalRequest, v1.FileChunk)
+CreateSandbox = Unary(
+    "/sandbox.v1.SandboxService/CreateSandbox", v1.CreateSandboxRequest, v1.Sandbox)
+GetSandbox = Unary(
+    "/sandbox.v1.SandboxService/GetSandbox", v1.GetSandboxRequest, v1.Sandbox)
+ListSandboxes = Unary(
+    "/sandbox.v1.SandboxService/ListSandboxes", v1.ListSandboxesRequest, v1.ListSandboxesResponse)
+StartSandbox = Unary(
+    "/sandbox.v1.SandboxService/StartSandbox", v1.StartSandboxRequest, v1.Sandbox)
+StopSandbox = Unary(
+    "/sandbox.v1.SandboxService/StopSandbox", v1.StopSandboxRequest, v1.Sandbox)
+DestroySandbox = Unary(
+    "/sandbox.v1.SandboxService/DestroySandbox", v1.DestroySandboxRequest, v1.Empty)
+Exec = Unary(
+    "/sandbox.v1.SandboxService/Exec", v1.ExecRequest, v1.ExecResult)
+ExecStream = ServerStream(
+    "/sandbox.v1.SandboxService/ExecStream", v1.ExecRequest, v1.ExecOutput)
+ExecAttached = Duplex(
+    "/sandbox.v1.SandboxService/ExecAttached", v1.ExecInput, v1.ExecOutput)
+CreateSession = Unary(
+    "/sandbox.v1.SandboxService/CreateSession", v1.CreateSessionRequest, v1.Session)
+GetSession = Unary(
+    "/sandbox.v1.SandboxService/GetSession", v1.GetSessionRequest, v1.Session)
+ListSessions = Unary(
+    "/sandbox.v1.SandboxService/ListSessions", v1.ListSessionsRequest, v1.ListSessionsResponse)
+DestroySession = Unary(
+    "/sandbox.v1.SandboxService/DestroySession", v1.DestroySessionRequest, v1.Empty)
+SessionExec = Unary(
+    "/sandbox.v1.SandboxService/SessionExec", v1.SessionExecRequest, v1.ExecResult)
+SessionExecStream = ServerStream(
+    "/sandbox.v1.SandboxService/SessionExecStream", v1.SessionExecRequest, v1.ExecOutput)
+SessionLog = ServerStream(
+    "/sandbox.v1.SandboxService/SessionLog", v1.SessionLogRequest, v1.LogChunk)
+LeaseSandbox = ServerStream(
+    "/sandbox.v1.SandboxService/LeaseSandbox", v1.LeaseSandboxRequest, v1.LeaseState)
+RenewLease = Unary(
+    "/sandbox.v1.SandboxService/RenewLease", v1.LeaseSandboxRequest, v1.LeaseState)
+Info = Unary(
+    "/sandbox.v1.ServerService/Info", v1.InfoRequest, v1.InfoResponse)
+Audit = ServerStream(
+    "/sandbox.v1.AuditService/Audit", v1.AuditRequest, v1.AuditEvent)
+VerifyAudit = Unary(
+    "/sandbox.v1.AuditService/VerifyAudit", v1.VerifyAuditRequest, v1.VerifyAuditResponse)
+CreateToken = Unary(
+    "/sandbox.v1.TokenService/CreateToken", v1.CreateTokenRequest, v1.CreateTokenResponse)
+ListTokens = Unary(
+    "/sandbox.v1.TokenService/ListTokens", v1.ListTokensRequest, v1.ListTokensResponse)
+RevokeToken = Unary(
+    "/sandbox.v1.TokenService/RevokeToken", v1.RevokeTokenRequest, v1.Empty)
+ReadFile = ServerStream(
+    "/sandbox.v1.WorkspaceService/ReadFile", v1.ReadFileRequest, v1.FileChunk)
+WriteFile = ClientStream(
+    "/sandbox.v1.WorkspaceService/WriteFile", v1.WriteFileChunk, v1.FileInfo)
+StatFile = Unary(
+    "/sandbox.v1.WorkspaceService/StatFile", v1.FileRequest, v1.FileInfo)
+ListDirectory = Unary(
+    "/sandbox.v1.WorkspaceService/ListDirectory", v1.ListDirectoryRequest, v1.ListFilesResponse)
+MakeDirectory = Unary(
+    "/sandbox.v1.WorkspaceService/MakeDirectory", v1.FileRequest, v1.FileInfo)
+RemoveFile = Unary(
+    "/sandbox.v1.WorkspaceService/RemoveFile", v1.RemoveFileRequest, v1.Empty)
+RenameFile = Unary(
+    "/sandbox.v1.WorkspaceService/RenameFile", v1.RenameFileRequest, v1.FileInfo)
+Changes = Unary(
+    "/sandbox.v1.WorkspaceService/Changes", v1.ChangesRequest, v1.ChangesResponse)
+Diff = Unary(
+    "/sandbox.v1.WorkspaceService/Diff", v1.ChangesRequest, v1.DiffResponse)
+Apply = Unary(
+    "/sandbox.v1.WorkspaceService/Apply", v1.ApplyRequest, v1.ApplyResponse)
+CreateSnapshot = Unary(
+    "/sandbox.v1.WorkspaceService/CreateSnapshot", v1.CreateSnapshotRequest, v1.Snapshot)
+ListSnapshots = Unary(
+    "/sandbox.v1.WorkspaceService/ListSnapshots", v1.ListSnapshotsRequest, v1.ListSnapshotsResponse)
+DeleteSnapshot = Unary(
+    "/sandbox.v1.WorkspaceService/DeleteSnapshot", v1.DeleteSnapshotRequest, v1.Empty)
+RestoreSnapshot = Unary(
+    "/sandbox.v1.WorkspaceService/RestoreSnapshot", v1.RestoreSnapshotRequest, v1.Sandbox)
+ForkSandbox = Unary(
+    "/sandbox.v1.WorkspaceService/ForkSandbox", v1.ForkSandboxRequest, v1.Sandbox)
+GetPolicy = Unary(
+    "/sandbox.v1.WorkspaceService/GetPolicy", v1.GetPolicyRequest, v1.PolicyResponse)
+SetPolicy = Unary(
+    "/sandbox.v1.WorkspaceService/SetPolicy", v1.SetPolicyRequest, v1.PolicyResponse)
+Explain = Unary(
+    "/sandbox.v1.WorkspaceService/Explain", v1.ExplainRequest, v1.ExplainResponse)
