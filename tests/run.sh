@@ -1,8 +1,9 @@
 #!/bin/sh
-# Runs a suite of this directory against a real server: `run.sh SUITE [PYTEST ARGUMENTS]`.
+# Runs a suite of Python tests against a real server: `run.sh SUITE [PYTEST ARGUMENTS]`.
 #
 #   agentfense   the published Python client, unchanged
 #   server       gRPC and REST: errors, owners, bounds, kills, made-up requests
+#   sdk          the Python SDK, in sdk/python/tests
 #
 # RINGFENCE names the program; without it the debug build of this repository is taken. What a suite
 # needs is installed into a virtual environment of its own, below `target`.
@@ -10,19 +11,15 @@ set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 suite=${1:-}
-here=$root/tests/$suite
-if [ -z "$suite" ] || [ ! -f "$here/requirements.txt" ]; then
-    echo "usage: run.sh agentfense|server [PYTEST ARGUMENTS]" >&2
+case $suite in
+agentfense | server) here=$root/tests/$suite ;;
+sdk) here=$root/sdk/python/tests ;;
+*)
+    echo "usage: run.sh agentfense|server|sdk [PYTEST ARGUMENTS]" >&2
     exit 2
-fi
+    ;;
+esac
 shift
-venv=$root/target/venv-$suite
-python=${PYTHON:-python3}
-
-if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-    echo "error: Python cannot make virtual environments here; install Debian's python3-venv" >&2
-    exit 2
-fi
 
 if [ -z "${RINGFENCE:-}" ]; then
     host=$(rustc -vV 2>/dev/null | sed -n 's/^host: //p')
@@ -33,15 +30,12 @@ if [ ! -x "$RINGFENCE" ]; then
     exit 2
 fi
 export RINGFENCE
-
-# The list that was installed is put into the environment last, so that one that was left half
-# made is made again.
-if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
-    rm -rf "$venv"
-    "$python" -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
-    cp "$here/requirements.txt" "$venv/installed.txt"
+if [ "$suite" = sdk ]; then
+    export RINGFENCE_BINARY="$RINGFENCE" PYTHONPATH="$root/sdk/python"
 fi
+
+venv=$root/target/venv-$suite
+sh "$root/scripts/venv.sh" "$venv" "$here/requirements.txt"
 
 cd "$here"
 export PYTHONDONTWRITEBYTECODE=1
