@@ -31,6 +31,8 @@ pub struct NewCodebase {
     pub local_path: Option<PathBuf>,
     pub mask: Vec<String>,
     pub ignore_files: Vec<String>,
+    /// It goes with the last of its sandboxes.
+    pub fleeting: bool,
 }
 
 impl Codebases {
@@ -50,6 +52,7 @@ impl Codebases {
             mask: wanted.mask,
             ignore_files: wanted.ignore_files,
             version: FIRST_VERSION,
+            fleeting: wanted.fleeting,
             created_ms: now,
             updated_ms: now,
             ..Codebase::default()

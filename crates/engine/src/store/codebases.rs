@@ -29,6 +29,8 @@ pub struct Codebase {
     pub file_count: u64,
     /// The newest version. Sandboxes may stand on older ones.
     pub version: i64,
+    /// It goes with the last sandbox or snapshot that stands on it.
+    pub fleeting: bool,
     pub created_ms: i64,
     pub updated_ms: i64,
 }
@@ -52,6 +54,7 @@ impl Record for Codebase {
         "size",
         "file_count",
         "version",
+        "fleeting",
         "created_ms",
         "updated_ms",
     ];
@@ -68,6 +71,7 @@ impl Record for Codebase {
             number(self.size),
             number(self.file_count),
             self.version.into(),
+            self.fleeting.into(),
             self.created_ms.into(),
             self.updated_ms.into(),
         ])
@@ -85,6 +89,7 @@ impl Record for Codebase {
             size: unsigned(row, "size")?,
             file_count: unsigned(row, "file_count")?,
             version: row.get("version")?,
+            fleeting: row.get("fleeting")?,
             created_ms: row.get("created_ms")?,
             updated_ms: row.get("updated_ms")?,
         })

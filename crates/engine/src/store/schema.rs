@@ -6,7 +6,7 @@ use super::OpenError;
 
 /// What makes each version of the tables out of the one before. A step that was released is never
 /// changed, only followed by another.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
 
 const VERSION_1: &str = "
 CREATE TABLE accounts (
@@ -142,6 +142,12 @@ ALTER TABLE requests ADD COLUMN content BLOB NOT NULL DEFAULT x'';
 
 -- Directories of the newest version, which count like files.
 ALTER TABLE codebases ADD COLUMN directory_count INTEGER NOT NULL DEFAULT 0;
+";
+
+const VERSION_3: &str = "
+-- Made for its sandboxes, and gone with the last of them.
+ALTER TABLE codebases ADD COLUMN fleeting INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX codebases_fleeting ON codebases (id) WHERE fleeting;
 ";
 
 /// Brings the tables up to date, one transaction for each step.

@@ -43,6 +43,7 @@ fn shown(codebase: Codebase) -> v1::Codebase {
         updated_at: Some(convert::time(codebase.updated_ms)),
         local_path: codebase.local_path.map(|p| p.display().to_string()).unwrap_or_default(),
         version: codebase.version,
+        fleeting: codebase.fleeting,
     }
 }
 
@@ -180,6 +181,7 @@ impl CodebaseService for Services {
             local_path: Some(asked.local_path).filter(|path| !path.is_empty()).map(Into::into),
             mask: asked.mask,
             ignore_files: asked.ignore_files,
+            fleeting: asked.fleeting,
         };
         let (codebases, repeats) = (self.codebases.clone(), self.repeats.clone());
         let made = to_the_end(async move {

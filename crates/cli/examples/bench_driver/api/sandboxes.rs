@@ -49,7 +49,7 @@ pub(super) async fn get(callers: &Callers, id: &str) -> Result<v1::Sandbox, Trou
 }
 
 pub(super) async fn destroy(callers: &Callers, id: &str) -> Result<(), Trouble> {
-    let request = v1::DestroySandboxRequest { sandbox_id: id.into() };
+    let request = v1::DestroySandboxRequest { sandbox_id: id.into(), ..Default::default() };
     callers.sandboxes.clone().destroy_sandbox(request).await?;
     Ok(())
 }

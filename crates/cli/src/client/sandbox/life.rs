@@ -85,7 +85,8 @@ pub(super) async fn act(server: &Server, json: bool, command: &LifeCommand) -> R
         }
         LifeCommand::Rm { ids } => {
             for id in ids {
-                let request = v1::DestroySandboxRequest { sandbox_id: id.clone() };
+                let request =
+                    v1::DestroySandboxRequest { sandbox_id: id.clone(), ..Default::default() };
                 sandboxes.destroy_sandbox(request).await.map_err(told)?;
             }
             Ok(())

@@ -72,7 +72,7 @@ impl Server {
     }
 
     pub(crate) async fn destroy_sandbox(&self, id: &str) {
-        let destroy = v1::DestroySandboxRequest { sandbox_id: id.into() };
+        let destroy = v1::DestroySandboxRequest { sandbox_id: id.into(), ..Default::default() };
         self.sandboxes().destroy_sandbox(destroy).await.unwrap();
     }
 

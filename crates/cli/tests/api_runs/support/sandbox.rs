@@ -82,7 +82,7 @@ impl Sandbox {
     }
 
     pub(crate) async fn destroy(&self) {
-        let asked = v1::DestroySandboxRequest { sandbox_id: self.id.clone() };
+        let asked = v1::DestroySandboxRequest { sandbox_id: self.id.clone(), ..Default::default() };
         within(self.sandboxes.clone().destroy_sandbox(asked)).await.unwrap();
     }
 
