@@ -33,8 +33,8 @@ def rule_out(rule: t.PermissionRule) -> v1.PermissionRule:
     try:
         return v1.PermissionRule(
             pattern=rule.pattern,
-            type=v1.PatternType.Value(f"PATTERN_TYPE_{rule.type.name}"),
-            permission=v1.Permission.Value(f"PERMISSION_{rule.permission.name}"),
+            type=f"PATTERN_TYPE_{rule.type.name}",
+            permission=f"PERMISSION_{rule.permission.name}",
             priority=rule.priority,
         )
     except (ValueError, UnicodeEncodeError) as error:

@@ -81,7 +81,8 @@ def translated(
 
 
 def _error_info(error: grpc.RpcError) -> Optional[v1.ErrorInfo]:
-    for key, value in error.trailing_metadata() or ():
+    trailing: Any = error.trailing_metadata() or ()
+    for key, value in trailing:
         if key == _DETAILS:
             try:
                 status = v1.StatusDetails.FromString(value)

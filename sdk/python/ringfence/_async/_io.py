@@ -261,11 +261,11 @@ async def at_once(most: int, jobs: Sequence[Callable[[], Awaitable[T]]]) -> List
         raise
 
 
-async def to_the_end(work: Awaitable[T]) -> T:
+async def to_the_end(work: Callable[[], Awaitable[None]]) -> None:
     """Finishes what must not be left half done, also when the caller is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(work())
     try:
-        return await asyncio.shield(task)
+        await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from types import TracebackType
 from typing import Iterable, List, Mapping, Optional, Sequence, Type, Union
 
@@ -130,7 +131,7 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
                 codebase.id, rules, labels, expires_in, runtime, image, resources,
                 network=network, env=env, read_only_paths=read_only_paths, start=auto_start)
         except BaseException:
-            await to_the_end(_undone(source, used, client is None))
+            await to_the_end(partial(_undone, source, used, client is None))
             raise
         return cls(used, info, codebase, owns=True, owns_codebase=True, owns_client=client is None)
 
@@ -173,7 +174,7 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
                 snapshot_id=snapshot.id if isinstance(snapshot, Snapshot) else snapshot)
         except BaseException:
             if client is None:
-                await to_the_end(used.close())
+                await to_the_end(used.close)
             raise
         return cls(used, info, codebase, owns=True, owns_client=client is None)
 
@@ -196,7 +197,7 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
             codebase = await used.get_codebase(info.codebase_id)
         except BaseException:
             if client is None:
-                await to_the_end(used.close())
+                await to_the_end(used.close)
             raise
         return cls(used, info, codebase, owns_client=client is None)
 
@@ -280,7 +281,7 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
             try:
                 await made.start()
             except BaseException:
-                await to_the_end(made.destroy())
+                await to_the_end(made.destroy)
                 raise
         return made
 
@@ -318,7 +319,7 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
             # A forked child leaves the block too; the sandbox is its parent's.
             return
         try:
-            await to_the_end(self.destroy() if self._owns else self.close())
+            await to_the_end(self.destroy if self._owns else self.close)
         except SandboxError:
             # What went wrong in the block is what counts.
             if error is None:

@@ -113,7 +113,7 @@ class AsyncSessionWrapper:
         if not self._client._is_own:
             return
         try:
-            await to_the_end(self.close())
+            await to_the_end(self.close)
         except SandboxError:
             # What went wrong in the block is what counts.
             if error is None:

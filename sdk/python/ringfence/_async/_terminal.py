@@ -206,7 +206,7 @@ class AsyncTerminal:
         if not self._client._is_own:
             return
         try:
-            await to_the_end(self.close())
+            await to_the_end(self.close)
         except SandboxError:
             if error is None:
                 raise

@@ -128,7 +128,7 @@ class Files(Handle):
         files. Nothing outside of `target` is ever written: symbolic links that lead out of it are
         left out with a warning, and links that are there are not followed."""
         place = local.Place(os.fspath(target))
-        jobs: List[Callable[[], Coroutine[Any, Any, None]]] = []
+        jobs: List[Callable[[], None]] = []
         directories = [""]
         while directories:
             below = directories.pop()

@@ -49,8 +49,9 @@ class Channel:
         self, method: Unary[Request, Response], request: Request, timeout: Optional[float] = None
     ) -> Response:
         call = self._callable(method, self._channel.unary_unary)
-        return self._answered(
+        answer: Response = self._answered(
             call.future(request, timeout=timeout, metadata=self._metadata), request)
+        return answer
 
     def stream(
         self, method: ServerStream[Request, Response], request: Request
@@ -65,7 +66,9 @@ class Channel:
         about: Optional[Message] = None,
     ) -> Response:
         call = self._callable(method, self._channel.stream_unary)
-        return self._answered(call.future(iter(requests), metadata=self._metadata), about)
+        answer: Response = self._answered(
+            call.future(iter(requests), metadata=self._metadata), about)
+        return answer
 
     def duplex(
         self, method: Duplex[Request, Response], about: Optional[Message] = None
@@ -239,9 +242,9 @@ def at_once(most: int, jobs: Sequence[Callable[[], T]]) -> List[T]:
             raise
 
 
-def to_the_end(work: T) -> T:
-    """Here it has been finished already."""
-    return work
+def to_the_end(work: Callable[[], None]) -> None:
+    """Here nobody cancels."""
+    work()
 
 
 TimeUp = queue.Empty

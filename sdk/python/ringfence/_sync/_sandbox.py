@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from types import TracebackType
 from typing import Iterable, List, Mapping, Optional, Sequence, Type, Union
 
@@ -131,7 +132,7 @@ class Sandbox(Work, Files, Layer):
                 codebase.id, rules, labels, expires_in, runtime, image, resources,
                 network=network, env=env, read_only_paths=read_only_paths, start=auto_start)
         except BaseException:
-            to_the_end(_undone(source, used, client is None))
+            to_the_end(partial(_undone, source, used, client is None))
             raise
         return cls(used, info, codebase, owns=True, owns_codebase=True, owns_client=client is None)
 
@@ -174,7 +175,7 @@ class Sandbox(Work, Files, Layer):
                 snapshot_id=snapshot.id if isinstance(snapshot, Snapshot) else snapshot)
         except BaseException:
             if client is None:
-                to_the_end(used.close())
+                to_the_end(used.close)
             raise
         return cls(used, info, codebase, owns=True, owns_client=client is None)
 
@@ -197,7 +198,7 @@ class Sandbox(Work, Files, Layer):
             codebase = used.get_codebase(info.codebase_id)
         except BaseException:
             if client is None:
-                to_the_end(used.close())
+                to_the_end(used.close)
             raise
         return cls(used, info, codebase, owns_client=client is None)
 
@@ -281,7 +282,7 @@ class Sandbox(Work, Files, Layer):
             try:
                 made.start()
             except BaseException:
-                to_the_end(made.destroy())
+                to_the_end(made.destroy)
                 raise
         return made
 
@@ -319,7 +320,7 @@ class Sandbox(Work, Files, Layer):
             # A forked child leaves the block too; the sandbox is its parent's.
             return
         try:
-            to_the_end(self.destroy() if self._owns else self.close())
+            to_the_end(self.destroy if self._owns else self.close)
         except SandboxError:
             # What went wrong in the block is what counts.
             if error is None:

@@ -75,7 +75,7 @@ class Sandboxes(Connection):
     ) -> List[SandboxInfo]:
         """All of them, or those that fit."""
         channel = self._open()
-        wanted = v1.SandboxStatus.Value(f"SANDBOX_STATUS_{status.name}") if status else None
+        wanted = f"SANDBOX_STATUS_{status.name}" if status else None
         request = v1.ListSandboxesRequest(
             codebase_id=codebase_id or "", labels=labels or {}, owner_id=owner_id or "",
             status=wanted)

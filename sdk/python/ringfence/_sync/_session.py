@@ -114,7 +114,7 @@ class SessionWrapper:
         if not self._client._is_own:
             return
         try:
-            to_the_end(self.close())
+            to_the_end(self.close)
         except SandboxError:
             # What went wrong in the block is what counts.
             if error is None:

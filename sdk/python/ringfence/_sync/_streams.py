@@ -26,7 +26,7 @@ from ._io import Channel, Stream
 
 Self = TypeVar("Self", bound="Leavable[Any]")
 
-Open = Callable[[], Awaitable[Channel]]
+Open = Callable[[], Channel]
 
 _NAMES = {
     v1.ExecOutput.OUTPUT_TYPE_STDOUT: "stdout",

@@ -207,7 +207,7 @@ class Terminal:
         if not self._client._is_own:
             return
         try:
-            to_the_end(self.close())
+            to_the_end(self.close)
         except SandboxError:
             if error is None:
                 raise

@@ -16,51 +16,57 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from ringfence._wire import common_pb2 as ringfence_dot___wire_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eringfence/_wire/codebase.proto\x12\x0eringfence.wire\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cringfence/_wire/common.proto\"\xdd\x01\n\x08\x43odebase\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08owner_id\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\x03\x12\x12\n\nfile_count\x18\x05 \x01(\x05\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nlocal_path\x18\x64 \x01(\t\x12\x0f\n\x07version\x18\x65 \x01(\x03\"\x83\x01\n\x15\x43reateCodebaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08owner_id\x18\x02 \x01(\t\x12\x12\n\nlocal_path\x18\x64 \x01(\t\x12\x0c\n\x04mask\x18\x65 \x03(\t\x12\x14\n\x0cignore_files\x18\x66 \x03(\t\x12\x12\n\nrequest_id\x18g \x01(\t\")\n\x12GetCodebaseRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\",\n\x15\x44\x65leteCodebaseRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\"O\n\x14ListCodebasesRequest\x12\x10\n\x08owner_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"]\n\x15ListCodebasesResponse\x12+\n\tcodebases\x18\x01 \x03(\x0b\x32\x18.ringfence.wire.Codebase\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xeb\x01\n\x0bUploadChunk\x12\x38\n\x08metadata\x18\x01 \x01(\x0b\x32$.ringfence.wire.UploadChunk.MetadataH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x1a\x86\x01\n\x08Metadata\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x11\n\tfile_path\x18\x02 \x01(\t\x12\x12\n\ntotal_size\x18\x03 \x01(\x03\x12\x11\n\x04mode\x18\x64 \x01(\rH\x00\x88\x01\x01\x12\x12\n\nrequest_id\x18\x65 \x01(\t\x12\x0e\n\x06staged\x18\x66 \x01(\x08\x42\x07\n\x05_modeB\t\n\x07\x63ontent\"f\n\x0cUploadResult\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x11\n\tfile_path\x18\x02 \x01(\t\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x10\n\x08\x63hecksum\x18\x04 \x01(\t\x12\x0e\n\x06\x62lake3\x18\x64 \x01(\t\"]\n\x13\x44ownloadFileRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x11\n\tfile_path\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x64 \x01(\x03\x12\x0e\n\x06length\x18\x65 \x01(\x03\"\x19\n\tFileChunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"H\n\x10ListFilesRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x11\n\trecursive\x18\x03 \x01(\x08\"<\n\x11ListFilesResponse\x12\'\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x18.ringfence.wire.FileInfo\"\xe0\x01\n\x08\x46ileInfo\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06is_dir\x18\x03 \x01(\x08\x12\x0c\n\x04size\x18\x04 \x01(\x03\x12/\n\x0bmodified_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tfull_path\x18\x64 \x01(\t\x12\x0c\n\x04mode\x18\x65 \x01(\r\x12&\n\x04kind\x18\x66 \x01(\x0e\x32\x18.ringfence.wire.FileKind\x12\x0e\n\x06target\x18g \x01(\t\x12\x10\n\x08raw_path\x18h \x01(\x0c\"q\n\rManifestEntry\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04mode\x18\x02 \x01(\r\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x0e\n\x06\x62lake3\x18\x04 \x01(\t\x12\x16\n\x0esymlink_target\x18\x05 \x01(\t\x12\x0e\n\x06is_dir\x18\x06 \x01(\x08\"]\n\x16NegotiateUploadRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12.\n\x07\x65ntries\x18\x02 \x03(\x0b\x32\x1d.ringfence.wire.ManifestEntry\"*\n\x17NegotiateUploadResponse\x12\x0f\n\x07missing\x18\x01 \x03(\t\"n\n\x13\x43ommitUploadRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12.\n\x07\x65ntries\x18\x02 \x03(\x0b\x32\x1d.ringfence.wire.ManifestEntry\x12\x12\n\nrequest_id\x18\x03 \x01(\t*~\n\x08\x46ileKind\x12\x19\n\x15\x46ILE_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x46ILE_KIND_FILE\x10\x01\x12\x17\n\x13\x46ILE_KIND_DIRECTORY\x10\x02\x12\x15\n\x11\x46ILE_KIND_SYMLINK\x10\x03\x12\x13\n\x0f\x46ILE_KIND_OTHER\x10\x04\x32\x82\x06\n\x0f\x43odebaseService\x12Q\n\x0e\x43reateCodebase\x12%.ringfence.wire.CreateCodebaseRequest\x1a\x18.ringfence.wire.Codebase\x12K\n\x0bGetCodebase\x12\".ringfence.wire.GetCodebaseRequest\x1a\x18.ringfence.wire.Codebase\x12\\\n\rListCodebases\x12$.ringfence.wire.ListCodebasesRequest\x1a%.ringfence.wire.ListCodebasesResponse\x12N\n\x0e\x44\x65leteCodebase\x12%.ringfence.wire.DeleteCodebaseRequest\x1a\x15.ringfence.wire.Empty\x12J\n\x0bUploadFiles\x12\x1b.ringfence.wire.UploadChunk\x1a\x1c.ringfence.wire.UploadResult(\x01\x12P\n\x0c\x44ownloadFile\x12#.ringfence.wire.DownloadFileRequest\x1a\x19.ringfence.wire.FileChunk0\x01\x12P\n\tListFiles\x12 .ringfence.wire.ListFilesRequest\x1a!.ringfence.wire.ListFilesResponse\x12\x62\n\x0fNegotiateUpload\x12&.ringfence.wire.NegotiateUploadRequest\x1a\'.ringfence.wire.NegotiateUploadResponse\x12M\n\x0c\x43ommitUpload\x12#.ringfence.wire.CommitUploadRequest\x1a\x18.ringfence.wire.Codebaseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eringfence/_wire/codebase.proto\x12\x0eringfence.wire\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cringfence/_wire/common.proto\"\xef\x01\n\x08\x43odebase\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08owner_id\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\x03\x12\x12\n\nfile_count\x18\x05 \x01(\x05\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nlocal_path\x18\x64 \x01(\t\x12\x0f\n\x07version\x18\x65 \x01(\x03\x12\x10\n\x08\x66leeting\x18\x66 \x01(\x08\"\x95\x01\n\x15\x43reateCodebaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08owner_id\x18\x02 \x01(\t\x12\x12\n\nlocal_path\x18\x64 \x01(\t\x12\x0c\n\x04mask\x18\x65 \x03(\t\x12\x14\n\x0cignore_files\x18\x66 \x03(\t\x12\x12\n\nrequest_id\x18g \x01(\t\x12\x10\n\x08\x66leeting\x18h \x01(\x08\")\n\x12GetCodebaseRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\",\n\x15\x44\x65leteCodebaseRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\"O\n\x14ListCodebasesRequest\x12\x10\n\x08owner_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"]\n\x15ListCodebasesResponse\x12+\n\tcodebases\x18\x01 \x03(\x0b\x32\x18.ringfence.wire.Codebase\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xeb\x01\n\x0bUploadChunk\x12\x38\n\x08metadata\x18\x01 \x01(\x0b\x32$.ringfence.wire.UploadChunk.MetadataH\x00\x12\x0e\n\x04\x64\x61ta\x18\x02 \x01(\x0cH\x00\x1a\x86\x01\n\x08Metadata\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x11\n\tfile_path\x18\x02 \x01(\t\x12\x12\n\ntotal_size\x18\x03 \x01(\x03\x12\x11\n\x04mode\x18\x64 \x01(\rH\x00\x88\x01\x01\x12\x12\n\nrequest_id\x18\x65 \x01(\t\x12\x0e\n\x06staged\x18\x66 \x01(\x08\x42\x07\n\x05_modeB\t\n\x07\x63ontent\"f\n\x0cUploadResult\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x11\n\tfile_path\x18\x02 \x01(\t\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x10\n\x08\x63hecksum\x18\x04 \x01(\t\x12\x0e\n\x06\x62lake3\x18\x64 \x01(\t\"]\n\x13\x44ownloadFileRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x11\n\tfile_path\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x64 \x01(\x03\x12\x0e\n\x06length\x18\x65 \x01(\x03\"\x19\n\tFileChunk\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"H\n\x10ListFilesRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x11\n\trecursive\x18\x03 \x01(\x08\"<\n\x11ListFilesResponse\x12\'\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x18.ringfence.wire.FileInfo\"\xe0\x01\n\x08\x46ileInfo\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06is_dir\x18\x03 \x01(\x08\x12\x0c\n\x04size\x18\x04 \x01(\x03\x12/\n\x0bmodified_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tfull_path\x18\x64 \x01(\t\x12\x0c\n\x04mode\x18\x65 \x01(\r\x12&\n\x04kind\x18\x66 \x01(\x0e\x32\x18.ringfence.wire.FileKind\x12\x0e\n\x06target\x18g \x01(\t\x12\x10\n\x08raw_path\x18h \x01(\x0c\"q\n\rManifestEntry\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04mode\x18\x02 \x01(\r\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x0e\n\x06\x62lake3\x18\x04 \x01(\t\x12\x16\n\x0esymlink_target\x18\x05 \x01(\t\x12\x0e\n\x06is_dir\x18\x06 \x01(\x08\"]\n\x16NegotiateUploadRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12.\n\x07\x65ntries\x18\x02 \x03(\x0b\x32\x1d.ringfence.wire.ManifestEntry\"*\n\x17NegotiateUploadResponse\x12\x0f\n\x07missing\x18\x01 \x03(\t\"w\n\nStageChunk\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12\x30\n\x06pieces\x18\x02 \x03(\x0b\x32 .ringfence.wire.StageChunk.Piece\x1a\"\n\x05Piece\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x0b\n\x03\x65nd\x18\x02 \x01(\x08\",\n\x0bStageResult\x12\x0e\n\x06\x62lake3\x18\x01 \x03(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\"n\n\x13\x43ommitUploadRequest\x12\x13\n\x0b\x63odebase_id\x18\x01 \x01(\t\x12.\n\x07\x65ntries\x18\x02 \x03(\x0b\x32\x1d.ringfence.wire.ManifestEntry\x12\x12\n\nrequest_id\x18\x03 \x01(\t*~\n\x08\x46ileKind\x12\x19\n\x15\x46ILE_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x46ILE_KIND_FILE\x10\x01\x12\x17\n\x13\x46ILE_KIND_DIRECTORY\x10\x02\x12\x15\n\x11\x46ILE_KIND_SYMLINK\x10\x03\x12\x13\n\x0f\x46ILE_KIND_OTHER\x10\x04\x32\xcb\x06\n\x0f\x43odebaseService\x12Q\n\x0e\x43reateCodebase\x12%.ringfence.wire.CreateCodebaseRequest\x1a\x18.ringfence.wire.Codebase\x12K\n\x0bGetCodebase\x12\".ringfence.wire.GetCodebaseRequest\x1a\x18.ringfence.wire.Codebase\x12\\\n\rListCodebases\x12$.ringfence.wire.ListCodebasesRequest\x1a%.ringfence.wire.ListCodebasesResponse\x12N\n\x0e\x44\x65leteCodebase\x12%.ringfence.wire.DeleteCodebaseRequest\x1a\x15.ringfence.wire.Empty\x12J\n\x0bUploadFiles\x12\x1b.ringfence.wire.UploadChunk\x1a\x1c.ringfence.wire.UploadResult(\x01\x12P\n\x0c\x44ownloadFile\x12#.ringfence.wire.DownloadFileRequest\x1a\x19.ringfence.wire.FileChunk0\x01\x12P\n\tListFiles\x12 .ringfence.wire.ListFilesRequest\x1a!.ringfence.wire.ListFilesResponse\x12\x62\n\x0fNegotiateUpload\x12&.ringfence.wire.NegotiateUploadRequest\x1a\'.ringfence.wire.NegotiateUploadResponse\x12G\n\nStageFiles\x12\x1a.ringfence.wire.StageChunk\x1a\x1b.ringfence.wire.StageResult(\x01\x12M\n\x0c\x43ommitUpload\x12#.ringfence.wire.CommitUploadRequest\x1a\x18.ringfence.wire.Codebaseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ringfence._wire.codebase_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FILEKIND']._serialized_start=1929
-  _globals['_FILEKIND']._serialized_end=2055
+  _globals['_FILEKIND']._serialized_start=2132
+  _globals['_FILEKIND']._serialized_end=2258
   _globals['_CODEBASE']._serialized_start=114
-  _globals['_CODEBASE']._serialized_end=335
-  _globals['_CREATECODEBASEREQUEST']._serialized_start=338
-  _globals['_CREATECODEBASEREQUEST']._serialized_end=469
-  _globals['_GETCODEBASEREQUEST']._serialized_start=471
-  _globals['_GETCODEBASEREQUEST']._serialized_end=512
-  _globals['_DELETECODEBASEREQUEST']._serialized_start=514
-  _globals['_DELETECODEBASEREQUEST']._serialized_end=558
-  _globals['_LISTCODEBASESREQUEST']._serialized_start=560
-  _globals['_LISTCODEBASESREQUEST']._serialized_end=639
-  _globals['_LISTCODEBASESRESPONSE']._serialized_start=641
-  _globals['_LISTCODEBASESRESPONSE']._serialized_end=734
-  _globals['_UPLOADCHUNK']._serialized_start=737
-  _globals['_UPLOADCHUNK']._serialized_end=972
-  _globals['_UPLOADCHUNK_METADATA']._serialized_start=827
-  _globals['_UPLOADCHUNK_METADATA']._serialized_end=961
-  _globals['_UPLOADRESULT']._serialized_start=974
-  _globals['_UPLOADRESULT']._serialized_end=1076
-  _globals['_DOWNLOADFILEREQUEST']._serialized_start=1078
-  _globals['_DOWNLOADFILEREQUEST']._serialized_end=1171
-  _globals['_FILECHUNK']._serialized_start=1173
-  _globals['_FILECHUNK']._serialized_end=1198
-  _globals['_LISTFILESREQUEST']._serialized_start=1200
-  _globals['_LISTFILESREQUEST']._serialized_end=1272
-  _globals['_LISTFILESRESPONSE']._serialized_start=1274
-  _globals['_LISTFILESRESPONSE']._serialized_end=1334
-  _globals['_FILEINFO']._serialized_start=1337
-  _globals['_FILEINFO']._serialized_end=1561
-  _globals['_MANIFESTENTRY']._serialized_start=1563
-  _globals['_MANIFESTENTRY']._serialized_end=1676
-  _globals['_NEGOTIATEUPLOADREQUEST']._serialized_start=1678
-  _globals['_NEGOTIATEUPLOADREQUEST']._serialized_end=1771
-  _globals['_NEGOTIATEUPLOADRESPONSE']._serialized_start=1773
-  _globals['_NEGOTIATEUPLOADRESPONSE']._serialized_end=1815
-  _globals['_COMMITUPLOADREQUEST']._serialized_start=1817
-  _globals['_COMMITUPLOADREQUEST']._serialized_end=1927
-  _globals['_CODEBASESERVICE']._serialized_start=2058
-  _globals['_CODEBASESERVICE']._serialized_end=2828
+  _globals['_CODEBASE']._serialized_end=353
+  _globals['_CREATECODEBASEREQUEST']._serialized_start=356
+  _globals['_CREATECODEBASEREQUEST']._serialized_end=505
+  _globals['_GETCODEBASEREQUEST']._serialized_start=507
+  _globals['_GETCODEBASEREQUEST']._serialized_end=548
+  _globals['_DELETECODEBASEREQUEST']._serialized_start=550
+  _globals['_DELETECODEBASEREQUEST']._serialized_end=594
+  _globals['_LISTCODEBASESREQUEST']._serialized_start=596
+  _globals['_LISTCODEBASESREQUEST']._serialized_end=675
+  _globals['_LISTCODEBASESRESPONSE']._serialized_start=677
+  _globals['_LISTCODEBASESRESPONSE']._serialized_end=770
+  _globals['_UPLOADCHUNK']._serialized_start=773
+  _globals['_UPLOADCHUNK']._serialized_end=1008
+  _globals['_UPLOADCHUNK_METADATA']._serialized_start=863
+  _globals['_UPLOADCHUNK_METADATA']._serialized_end=997
+  _globals['_UPLOADRESULT']._serialized_start=1010
+  _globals['_UPLOADRESULT']._serialized_end=1112
+  _globals['_DOWNLOADFILEREQUEST']._serialized_start=1114
+  _globals['_DOWNLOADFILEREQUEST']._serialized_end=1207
+  _globals['_FILECHUNK']._serialized_start=1209
+  _globals['_FILECHUNK']._serialized_end=1234
+  _globals['_LISTFILESREQUEST']._serialized_start=1236
+  _globals['_LISTFILESREQUEST']._serialized_end=1308
+  _globals['_LISTFILESRESPONSE']._serialized_start=1310
+  _globals['_LISTFILESRESPONSE']._serialized_end=1370
+  _globals['_FILEINFO']._serialized_start=1373
+  _globals['_FILEINFO']._serialized_end=1597
+  _globals['_MANIFESTENTRY']._serialized_start=1599
+  _globals['_MANIFESTENTRY']._serialized_end=1712
+  _globals['_NEGOTIATEUPLOADREQUEST']._serialized_start=1714
+  _globals['_NEGOTIATEUPLOADREQUEST']._serialized_end=1807
+  _globals['_NEGOTIATEUPLOADRESPONSE']._serialized_start=1809
+  _globals['_NEGOTIATEUPLOADRESPONSE']._serialized_end=1851
+  _globals['_STAGECHUNK']._serialized_start=1853
+  _globals['_STAGECHUNK']._serialized_end=1972
+  _globals['_STAGECHUNK_PIECE']._serialized_start=1938
+  _globals['_STAGECHUNK_PIECE']._serialized_end=1972
+  _globals['_STAGERESULT']._serialized_start=1974
+  _globals['_STAGERESULT']._serialized_end=2018
+  _globals['_COMMITUPLOADREQUEST']._serialized_start=2020
+  _globals['_COMMITUPLOADREQUEST']._serialized_end=2130
+  _globals['_CODEBASESERVICE']._serialized_start=2261
+  _globals['_CODEBASESERVICE']._serialized_end=3104
 # @@protoc_insertion_point(module_scope)

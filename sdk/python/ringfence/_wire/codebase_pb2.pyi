@@ -1,3 +1,4 @@
+from typing import Any as _Any
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -25,7 +26,7 @@ FILE_KIND_SYMLINK: FileKind
 FILE_KIND_OTHER: FileKind
 
 class Codebase(_message.Message):
-    __slots__ = ("id", "name", "owner_id", "size", "file_count", "created_at", "updated_at", "local_path", "version")
+    __slots__ = ("id", "name", "owner_id", "size", "file_count", "created_at", "updated_at", "local_path", "version", "fleeting")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +36,7 @@ class Codebase(_message.Message):
     UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
     LOCAL_PATH_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    FLEETING_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     owner_id: str
@@ -44,23 +46,26 @@ class Codebase(_message.Message):
     updated_at: _timestamp_pb2.Timestamp
     local_path: str
     version: int
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., owner_id: _Optional[str] = ..., size: _Optional[int] = ..., file_count: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., local_path: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+    fleeting: bool
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., owner_id: _Optional[str] = ..., size: _Optional[int] = ..., file_count: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., local_path: _Optional[str] = ..., version: _Optional[int] = ..., fleeting: _Optional[bool] = ...) -> None: ...
 
 class CreateCodebaseRequest(_message.Message):
-    __slots__ = ("name", "owner_id", "local_path", "mask", "ignore_files", "request_id")
+    __slots__ = ("name", "owner_id", "local_path", "mask", "ignore_files", "request_id", "fleeting")
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_ID_FIELD_NUMBER: _ClassVar[int]
     LOCAL_PATH_FIELD_NUMBER: _ClassVar[int]
     MASK_FIELD_NUMBER: _ClassVar[int]
     IGNORE_FILES_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    FLEETING_FIELD_NUMBER: _ClassVar[int]
     name: str
     owner_id: str
     local_path: str
     mask: _containers.RepeatedScalarFieldContainer[str]
     ignore_files: _containers.RepeatedScalarFieldContainer[str]
     request_id: str
-    def __init__(self, name: _Optional[str] = ..., owner_id: _Optional[str] = ..., local_path: _Optional[str] = ..., mask: _Optional[_Iterable[str]] = ..., ignore_files: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    fleeting: bool
+    def __init__(self, name: _Optional[str] = ..., owner_id: _Optional[str] = ..., local_path: _Optional[str] = ..., mask: _Optional[_Iterable[str]] = ..., ignore_files: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., fleeting: _Optional[bool] = ...) -> None: ...
 
 class GetCodebaseRequest(_message.Message):
     __slots__ = ("codebase_id",)
@@ -90,7 +95,7 @@ class ListCodebasesResponse(_message.Message):
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     codebases: _containers.RepeatedCompositeFieldContainer[Codebase]
     next_page_token: str
-    def __init__(self, codebases: _Optional[_Iterable[_Union[Codebase, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, codebases: _Optional[_Iterable[_Union[Codebase, _Mapping[str, _Any]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class UploadChunk(_message.Message):
     __slots__ = ("metadata", "data")
@@ -113,7 +118,7 @@ class UploadChunk(_message.Message):
     DATA_FIELD_NUMBER: _ClassVar[int]
     metadata: UploadChunk.Metadata
     data: bytes
-    def __init__(self, metadata: _Optional[_Union[UploadChunk.Metadata, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, metadata: _Optional[_Union[UploadChunk.Metadata, _Mapping[str, _Any]]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class UploadResult(_message.Message):
     __slots__ = ("codebase_id", "file_path", "size", "checksum", "blake3")
@@ -161,7 +166,7 @@ class ListFilesResponse(_message.Message):
     __slots__ = ("files",)
     FILES_FIELD_NUMBER: _ClassVar[int]
     files: _containers.RepeatedCompositeFieldContainer[FileInfo]
-    def __init__(self, files: _Optional[_Iterable[_Union[FileInfo, _Mapping]]] = ...) -> None: ...
+    def __init__(self, files: _Optional[_Iterable[_Union[FileInfo, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class FileInfo(_message.Message):
     __slots__ = ("path", "name", "is_dir", "size", "modified_at", "full_path", "mode", "kind", "target", "raw_path")
@@ -185,7 +190,7 @@ class FileInfo(_message.Message):
     kind: FileKind
     target: str
     raw_path: bytes
-    def __init__(self, path: _Optional[str] = ..., name: _Optional[str] = ..., is_dir: _Optional[bool] = ..., size: _Optional[int] = ..., modified_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., full_path: _Optional[str] = ..., mode: _Optional[int] = ..., kind: _Optional[_Union[FileKind, str]] = ..., target: _Optional[str] = ..., raw_path: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., name: _Optional[str] = ..., is_dir: _Optional[bool] = ..., size: _Optional[int] = ..., modified_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., full_path: _Optional[str] = ..., mode: _Optional[int] = ..., kind: _Optional[_Union[FileKind, str]] = ..., target: _Optional[str] = ..., raw_path: _Optional[bytes] = ...) -> None: ...
 
 class ManifestEntry(_message.Message):
     __slots__ = ("path", "mode", "size", "blake3", "symlink_target", "is_dir")
@@ -209,13 +214,36 @@ class NegotiateUploadRequest(_message.Message):
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     codebase_id: str
     entries: _containers.RepeatedCompositeFieldContainer[ManifestEntry]
-    def __init__(self, codebase_id: _Optional[str] = ..., entries: _Optional[_Iterable[_Union[ManifestEntry, _Mapping]]] = ...) -> None: ...
+    def __init__(self, codebase_id: _Optional[str] = ..., entries: _Optional[_Iterable[_Union[ManifestEntry, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class NegotiateUploadResponse(_message.Message):
     __slots__ = ("missing",)
     MISSING_FIELD_NUMBER: _ClassVar[int]
     missing: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, missing: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class StageChunk(_message.Message):
+    __slots__ = ("codebase_id", "pieces")
+    class Piece(_message.Message):
+        __slots__ = ("data", "end")
+        DATA_FIELD_NUMBER: _ClassVar[int]
+        END_FIELD_NUMBER: _ClassVar[int]
+        data: bytes
+        end: bool
+        def __init__(self, data: _Optional[bytes] = ..., end: _Optional[bool] = ...) -> None: ...
+    CODEBASE_ID_FIELD_NUMBER: _ClassVar[int]
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    codebase_id: str
+    pieces: _containers.RepeatedCompositeFieldContainer[StageChunk.Piece]
+    def __init__(self, codebase_id: _Optional[str] = ..., pieces: _Optional[_Iterable[_Union[StageChunk.Piece, _Mapping[str, _Any]]]] = ...) -> None: ...
+
+class StageResult(_message.Message):
+    __slots__ = ("blake3", "bytes")
+    BLAKE3_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    blake3: _containers.RepeatedScalarFieldContainer[str]
+    bytes: int
+    def __init__(self, blake3: _Optional[_Iterable[str]] = ..., bytes: _Optional[int] = ...) -> None: ...
 
 class CommitUploadRequest(_message.Message):
     __slots__ = ("codebase_id", "entries", "request_id")
@@ -225,4 +253,4 @@ class CommitUploadRequest(_message.Message):
     codebase_id: str
     entries: _containers.RepeatedCompositeFieldContainer[ManifestEntry]
     request_id: str
-    def __init__(self, codebase_id: _Optional[str] = ..., entries: _Optional[_Iterable[_Union[ManifestEntry, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, codebase_id: _Optional[str] = ..., entries: _Optional[_Iterable[_Union[ManifestEntry, _Mapping[str, _Any]]]] = ..., request_id: _Optional[str] = ...) -> None: ...

@@ -19,6 +19,8 @@ ListFiles = Unary(
     "/sandbox.v1.CodebaseService/ListFiles", v1.ListFilesRequest, v1.ListFilesResponse)
 NegotiateUpload = Unary(
     "/sandbox.v1.CodebaseService/NegotiateUpload", v1.NegotiateUploadRequest, v1.NegotiateUploadResponse)
+StageFiles = ClientStream(
+    "/sandbox.v1.CodebaseService/StageFiles", v1.StageChunk, v1.StageResult)
 CommitUpload = Unary(
     "/sandbox.v1.CodebaseService/CommitUpload", v1.CommitUploadRequest, v1.Codebase)
 StartProcess = Unary(
@@ -105,6 +107,8 @@ ListDirectory = Unary(
     "/sandbox.v1.WorkspaceService/ListDirectory", v1.ListDirectoryRequest, v1.ListFilesResponse)
 MakeDirectory = Unary(
     "/sandbox.v1.WorkspaceService/MakeDirectory", v1.FileRequest, v1.FileInfo)
+MakeSymlink = Unary(
+    "/sandbox.v1.WorkspaceService/MakeSymlink", v1.MakeSymlinkRequest, v1.FileInfo)
 RemoveFile = Unary(
     "/sandbox.v1.WorkspaceService/RemoveFile", v1.RemoveFileRequest, v1.Empty)
 RenameFile = Unary(

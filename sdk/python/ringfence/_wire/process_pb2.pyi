@@ -1,3 +1,4 @@
+from typing import Any as _Any
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -33,7 +34,7 @@ class Process(_message.Message):
     created_at: _timestamp_pb2.Timestamp
     ended_at: _timestamp_pb2.Timestamp
     log_end: int
-    def __init__(self, id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., pid: _Optional[int] = ..., command: _Optional[str] = ..., session_id: _Optional[str] = ..., state: _Optional[_Union[_sandbox_pb2.ProcessState, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., log_end: _Optional[int] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., pid: _Optional[int] = ..., command: _Optional[str] = ..., session_id: _Optional[str] = ..., state: _Optional[_Union[_sandbox_pb2.ProcessState, _Mapping[str, _Any]]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., log_end: _Optional[int] = ...) -> None: ...
 
 class StartProcessRequest(_message.Message):
     __slots__ = ("sandbox_id", "command", "argv", "session", "env", "cwd", "id")
@@ -78,7 +79,7 @@ class ListProcessesResponse(_message.Message):
     __slots__ = ("processes",)
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
     processes: _containers.RepeatedCompositeFieldContainer[Process]
-    def __init__(self, processes: _Optional[_Iterable[_Union[Process, _Mapping]]] = ...) -> None: ...
+    def __init__(self, processes: _Optional[_Iterable[_Union[Process, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class KillAllProcessesResponse(_message.Message):
     __slots__ = ("count",)
@@ -95,7 +96,7 @@ class ProcessLogRequest(_message.Message):
     sandbox_id: str
     process_id: str
     follow: bool
-    def __init__(self, sandbox_id: _Optional[str] = ..., process_id: _Optional[str] = ..., follow: _Optional[bool] = ..., **kwargs) -> None: ...
+    def __init__(self, sandbox_id: _Optional[str] = ..., process_id: _Optional[str] = ..., follow: _Optional[bool] = ..., **kwargs: _Any) -> None: ...
 
 class WaitProcessRequest(_message.Message):
     __slots__ = ("sandbox_id", "process_id", "timeout", "exit", "text", "pattern", "port")
@@ -124,7 +125,7 @@ class WaitProcessRequest(_message.Message):
     text: str
     pattern: str
     port: WaitProcessRequest.Port
-    def __init__(self, sandbox_id: _Optional[str] = ..., process_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., exit: _Optional[bool] = ..., text: _Optional[str] = ..., pattern: _Optional[str] = ..., port: _Optional[_Union[WaitProcessRequest.Port, _Mapping]] = ...) -> None: ...
+    def __init__(self, sandbox_id: _Optional[str] = ..., process_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping[str, _Any]]] = ..., exit: _Optional[bool] = ..., text: _Optional[str] = ..., pattern: _Optional[str] = ..., port: _Optional[_Union[WaitProcessRequest.Port, _Mapping[str, _Any]]] = ...) -> None: ...
 
 class WaitProcessResponse(_message.Message):
     __slots__ = ("process", "line")
@@ -132,7 +133,7 @@ class WaitProcessResponse(_message.Message):
     LINE_FIELD_NUMBER: _ClassVar[int]
     process: Process
     line: bytes
-    def __init__(self, process: _Optional[_Union[Process, _Mapping]] = ..., line: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, process: _Optional[_Union[Process, _Mapping[str, _Any]]] = ..., line: _Optional[bytes] = ...) -> None: ...
 
 class KillProcessRequest(_message.Message):
     __slots__ = ("sandbox_id", "process_id", "signal")
@@ -166,7 +167,7 @@ class Terminal(_message.Message):
     columns: int
     created_at: _timestamp_pb2.Timestamp
     watchers: int
-    def __init__(self, id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., pid: _Optional[int] = ..., command: _Optional[str] = ..., session_id: _Optional[str] = ..., state: _Optional[_Union[_sandbox_pb2.ProcessState, _Mapping]] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., watchers: _Optional[int] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., pid: _Optional[int] = ..., command: _Optional[str] = ..., session_id: _Optional[str] = ..., state: _Optional[_Union[_sandbox_pb2.ProcessState, _Mapping[str, _Any]]] = ..., rows: _Optional[int] = ..., columns: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., watchers: _Optional[int] = ...) -> None: ...
 
 class OpenTerminalRequest(_message.Message):
     __slots__ = ("sandbox_id", "command", "argv", "session", "env", "cwd", "rows", "columns", "id", "end_when_left", "record")
@@ -211,7 +212,7 @@ class ListTerminalsResponse(_message.Message):
     __slots__ = ("terminals",)
     TERMINALS_FIELD_NUMBER: _ClassVar[int]
     terminals: _containers.RepeatedCompositeFieldContainer[Terminal]
-    def __init__(self, terminals: _Optional[_Iterable[_Union[Terminal, _Mapping]]] = ...) -> None: ...
+    def __init__(self, terminals: _Optional[_Iterable[_Union[Terminal, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class TerminalInput(_message.Message):
     __slots__ = ("attach", "data", "size")
@@ -235,7 +236,7 @@ class TerminalInput(_message.Message):
     attach: TerminalInput.Attach
     data: bytes
     size: TerminalInput.Size
-    def __init__(self, attach: _Optional[_Union[TerminalInput.Attach, _Mapping]] = ..., data: _Optional[bytes] = ..., size: _Optional[_Union[TerminalInput.Size, _Mapping]] = ...) -> None: ...
+    def __init__(self, attach: _Optional[_Union[TerminalInput.Attach, _Mapping[str, _Any]]] = ..., data: _Optional[bytes] = ..., size: _Optional[_Union[TerminalInput.Size, _Mapping[str, _Any]]] = ...) -> None: ...
 
 class TerminalOutput(_message.Message):
     __slots__ = ("data", "live", "ended")
@@ -245,7 +246,7 @@ class TerminalOutput(_message.Message):
     data: bytes
     live: bool
     ended: _sandbox_pb2.ProcessState
-    def __init__(self, data: _Optional[bytes] = ..., live: _Optional[bool] = ..., ended: _Optional[_Union[_sandbox_pb2.ProcessState, _Mapping]] = ...) -> None: ...
+    def __init__(self, data: _Optional[bytes] = ..., live: _Optional[bool] = ..., ended: _Optional[_Union[_sandbox_pb2.ProcessState, _Mapping[str, _Any]]] = ...) -> None: ...
 
 class ResizeTerminalRequest(_message.Message):
     __slots__ = ("sandbox_id", "terminal_id", "rows", "columns")

@@ -1,3 +1,4 @@
+from typing import Any as _Any
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -96,7 +97,7 @@ class Sandbox(_message.Message):
     confinement: Confinement
     codebase_version: int
     env: _containers.ScalarMap[str, str]
-    def __init__(self, id: _Optional[str] = ..., codebase_id: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping]]] = ..., status: _Optional[_Union[_common_pb2.SandboxStatus, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stopped_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., runtime: _Optional[_Union[RuntimeType, str]] = ..., image: _Optional[str] = ..., resources: _Optional[_Union[ResourceLimits, _Mapping]] = ..., network: _Optional[_Union[NetworkMode, str]] = ..., reason: _Optional[str] = ..., owner_id: _Optional[str] = ..., confinement: _Optional[_Union[Confinement, _Mapping]] = ..., codebase_version: _Optional[int] = ..., env: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., codebase_id: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]]] = ..., status: _Optional[_Union[_common_pb2.SandboxStatus, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., stopped_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., runtime: _Optional[_Union[RuntimeType, str]] = ..., image: _Optional[str] = ..., resources: _Optional[_Union[ResourceLimits, _Mapping[str, _Any]]] = ..., network: _Optional[_Union[NetworkMode, str]] = ..., reason: _Optional[str] = ..., owner_id: _Optional[str] = ..., confinement: _Optional[_Union[Confinement, _Mapping[str, _Any]]] = ..., codebase_version: _Optional[int] = ..., env: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Confinement(_message.Message):
     __slots__ = ("uid", "seccomp", "landlock_abi", "tracking")
@@ -156,7 +157,7 @@ class CreateSandboxRequest(_message.Message):
     start: bool
     snapshot_id: str
     leased: bool
-    def __init__(self, codebase_id: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping]]] = ..., expires_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., labels: _Optional[_Mapping[str, str]] = ..., runtime: _Optional[_Union[RuntimeType, str]] = ..., image: _Optional[str] = ..., resources: _Optional[_Union[ResourceLimits, _Mapping]] = ..., network: _Optional[_Union[NetworkMode, str]] = ..., env: _Optional[_Mapping[str, str]] = ..., preset: _Optional[str] = ..., read_only_paths: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., start: _Optional[bool] = ..., snapshot_id: _Optional[str] = ..., leased: _Optional[bool] = ...) -> None: ...
+    def __init__(self, codebase_id: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]]] = ..., expires_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping[str, _Any]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., runtime: _Optional[_Union[RuntimeType, str]] = ..., image: _Optional[str] = ..., resources: _Optional[_Union[ResourceLimits, _Mapping[str, _Any]]] = ..., network: _Optional[_Union[NetworkMode, str]] = ..., env: _Optional[_Mapping[str, str]] = ..., preset: _Optional[str] = ..., read_only_paths: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., start: _Optional[bool] = ..., snapshot_id: _Optional[str] = ..., leased: _Optional[bool] = ...) -> None: ...
 
 class GetSandboxRequest(_message.Message):
     __slots__ = ("sandbox_id",)
@@ -177,10 +178,12 @@ class StopSandboxRequest(_message.Message):
     def __init__(self, sandbox_id: _Optional[str] = ...) -> None: ...
 
 class DestroySandboxRequest(_message.Message):
-    __slots__ = ("sandbox_id",)
+    __slots__ = ("sandbox_id", "keep_codebase")
     SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
+    KEEP_CODEBASE_FIELD_NUMBER: _ClassVar[int]
     sandbox_id: str
-    def __init__(self, sandbox_id: _Optional[str] = ...) -> None: ...
+    keep_codebase: bool
+    def __init__(self, sandbox_id: _Optional[str] = ..., keep_codebase: _Optional[bool] = ...) -> None: ...
 
 class ListSandboxesRequest(_message.Message):
     __slots__ = ("codebase_id", "page_size", "page_token", "labels", "owner_id", "status")
@@ -211,7 +214,7 @@ class ListSandboxesResponse(_message.Message):
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     sandboxes: _containers.RepeatedCompositeFieldContainer[Sandbox]
     next_page_token: str
-    def __init__(self, sandboxes: _Optional[_Iterable[_Union[Sandbox, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, sandboxes: _Optional[_Iterable[_Union[Sandbox, _Mapping[str, _Any]]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ExecRequest(_message.Message):
     __slots__ = ("sandbox_id", "command", "stdin", "env", "workdir", "timeout", "argv", "stdin_bytes", "options", "request_id")
@@ -242,7 +245,7 @@ class ExecRequest(_message.Message):
     stdin_bytes: bytes
     options: ResultOptions
     request_id: str
-    def __init__(self, sandbox_id: _Optional[str] = ..., command: _Optional[str] = ..., stdin: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., workdir: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., argv: _Optional[_Iterable[bytes]] = ..., stdin_bytes: _Optional[bytes] = ..., options: _Optional[_Union[ResultOptions, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, sandbox_id: _Optional[str] = ..., command: _Optional[str] = ..., stdin: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., workdir: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping[str, _Any]]] = ..., argv: _Optional[_Iterable[bytes]] = ..., stdin_bytes: _Optional[bytes] = ..., options: _Optional[_Union[ResultOptions, _Mapping[str, _Any]]] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ResultOptions(_message.Message):
     __slots__ = ("bytes", "max_output_bytes", "changes")
@@ -270,7 +273,7 @@ class ExecResult(_message.Message):
     stdout_bytes: bytes
     stderr_bytes: bytes
     bill: ExecBill
-    def __init__(self, stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., exit_code: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stdout_bytes: _Optional[bytes] = ..., stderr_bytes: _Optional[bytes] = ..., bill: _Optional[_Union[ExecBill, _Mapping]] = ...) -> None: ...
+    def __init__(self, stdout: _Optional[str] = ..., stderr: _Optional[str] = ..., exit_code: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping[str, _Any]]] = ..., stdout_bytes: _Optional[bytes] = ..., stderr_bytes: _Optional[bytes] = ..., bill: _Optional[_Union[ExecBill, _Mapping[str, _Any]]] = ...) -> None: ...
 
 class ExecBill(_message.Message):
     __slots__ = ("command_id", "timed_out", "cancelled", "oom_killed", "pids_refused", "session_ended", "reason", "cpu_micros", "peak_memory_bytes", "stdout_total", "stderr_total", "stdout_cut", "stderr_cut", "denied", "denied_more", "changes", "signal")
@@ -308,7 +311,7 @@ class ExecBill(_message.Message):
     denied_more: int
     changes: _containers.RepeatedCompositeFieldContainer[FileChange]
     signal: int
-    def __init__(self, command_id: _Optional[str] = ..., timed_out: _Optional[bool] = ..., cancelled: _Optional[bool] = ..., oom_killed: _Optional[bool] = ..., pids_refused: _Optional[bool] = ..., session_ended: _Optional[bool] = ..., reason: _Optional[str] = ..., cpu_micros: _Optional[int] = ..., peak_memory_bytes: _Optional[int] = ..., stdout_total: _Optional[int] = ..., stderr_total: _Optional[int] = ..., stdout_cut: _Optional[bool] = ..., stderr_cut: _Optional[bool] = ..., denied: _Optional[_Iterable[_Union[DeniedAccess, _Mapping]]] = ..., denied_more: _Optional[int] = ..., changes: _Optional[_Iterable[_Union[FileChange, _Mapping]]] = ..., signal: _Optional[int] = ...) -> None: ...
+    def __init__(self, command_id: _Optional[str] = ..., timed_out: _Optional[bool] = ..., cancelled: _Optional[bool] = ..., oom_killed: _Optional[bool] = ..., pids_refused: _Optional[bool] = ..., session_ended: _Optional[bool] = ..., reason: _Optional[str] = ..., cpu_micros: _Optional[int] = ..., peak_memory_bytes: _Optional[int] = ..., stdout_total: _Optional[int] = ..., stderr_total: _Optional[int] = ..., stdout_cut: _Optional[bool] = ..., stderr_cut: _Optional[bool] = ..., denied: _Optional[_Iterable[_Union[DeniedAccess, _Mapping[str, _Any]]]] = ..., denied_more: _Optional[int] = ..., changes: _Optional[_Iterable[_Union[FileChange, _Mapping[str, _Any]]]] = ..., signal: _Optional[int] = ...) -> None: ...
 
 class DeniedAccess(_message.Message):
     __slots__ = ("operation", "path", "needed", "level", "rule", "priority", "count")
@@ -335,7 +338,7 @@ class FileChange(_message.Message):
     FROM_FIELD_NUMBER: _ClassVar[int]
     kind: str
     path: str
-    def __init__(self, kind: _Optional[str] = ..., path: _Optional[str] = ..., **kwargs) -> None: ...
+    def __init__(self, kind: _Optional[str] = ..., path: _Optional[str] = ..., **kwargs: _Any) -> None: ...
 
 class ExecOutput(_message.Message):
     __slots__ = ("type", "data", "result", "started")
@@ -355,7 +358,7 @@ class ExecOutput(_message.Message):
     data: bytes
     result: ExecResult
     started: str
-    def __init__(self, type: _Optional[_Union[ExecOutput.OutputType, str]] = ..., data: _Optional[bytes] = ..., result: _Optional[_Union[ExecResult, _Mapping]] = ..., started: _Optional[str] = ...) -> None: ...
+    def __init__(self, type: _Optional[_Union[ExecOutput.OutputType, str]] = ..., data: _Optional[bytes] = ..., result: _Optional[_Union[ExecResult, _Mapping[str, _Any]]] = ..., started: _Optional[str] = ...) -> None: ...
 
 class ExecInput(_message.Message):
     __slots__ = ("command", "session_command", "stdin", "end_of_stdin", "signal", "cancel")
@@ -371,7 +374,7 @@ class ExecInput(_message.Message):
     end_of_stdin: bool
     signal: int
     cancel: bool
-    def __init__(self, command: _Optional[_Union[ExecRequest, _Mapping]] = ..., session_command: _Optional[_Union[SessionExecRequest, _Mapping]] = ..., stdin: _Optional[bytes] = ..., end_of_stdin: _Optional[bool] = ..., signal: _Optional[int] = ..., cancel: _Optional[bool] = ...) -> None: ...
+    def __init__(self, command: _Optional[_Union[ExecRequest, _Mapping[str, _Any]]] = ..., session_command: _Optional[_Union[SessionExecRequest, _Mapping[str, _Any]]] = ..., stdin: _Optional[bytes] = ..., end_of_stdin: _Optional[bool] = ..., signal: _Optional[int] = ..., cancel: _Optional[bool] = ...) -> None: ...
 
 class Session(_message.Message):
     __slots__ = ("id", "sandbox_id", "status", "shell", "created_at", "closed_at", "name", "cwd", "last_used_at", "busy")
@@ -395,7 +398,7 @@ class Session(_message.Message):
     cwd: str
     last_used_at: _timestamp_pb2.Timestamp
     busy: bool
-    def __init__(self, id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., status: _Optional[_Union[_common_pb2.SessionStatus, str]] = ..., shell: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., closed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., name: _Optional[str] = ..., cwd: _Optional[str] = ..., last_used_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., busy: _Optional[bool] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., status: _Optional[_Union[_common_pb2.SessionStatus, str]] = ..., shell: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., closed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., name: _Optional[str] = ..., cwd: _Optional[str] = ..., last_used_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., busy: _Optional[bool] = ...) -> None: ...
 
 class CreateSessionRequest(_message.Message):
     __slots__ = ("sandbox_id", "shell", "env", "name", "cwd", "timeout")
@@ -418,7 +421,7 @@ class CreateSessionRequest(_message.Message):
     name: str
     cwd: str
     timeout: _duration_pb2.Duration
-    def __init__(self, sandbox_id: _Optional[str] = ..., shell: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., name: _Optional[str] = ..., cwd: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, sandbox_id: _Optional[str] = ..., shell: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., name: _Optional[str] = ..., cwd: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping[str, _Any]]] = ...) -> None: ...
 
 class GetSessionRequest(_message.Message):
     __slots__ = ("session_id", "sandbox_id")
@@ -446,7 +449,7 @@ class ListSessionsResponse(_message.Message):
     __slots__ = ("sessions",)
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     sessions: _containers.RepeatedCompositeFieldContainer[Session]
-    def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping]]] = ...) -> None: ...
+    def __init__(self, sessions: _Optional[_Iterable[_Union[Session, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class SessionExecRequest(_message.Message):
     __slots__ = ("session_id", "command", "timeout", "sandbox_id", "env", "cwd", "stdin", "command_bytes", "options", "restart", "request_id")
@@ -479,7 +482,7 @@ class SessionExecRequest(_message.Message):
     options: ResultOptions
     restart: bool
     request_id: str
-    def __init__(self, session_id: _Optional[str] = ..., command: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., sandbox_id: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., stdin: _Optional[bytes] = ..., command_bytes: _Optional[bytes] = ..., options: _Optional[_Union[ResultOptions, _Mapping]] = ..., restart: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., command: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping[str, _Any]]] = ..., sandbox_id: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., stdin: _Optional[bytes] = ..., command_bytes: _Optional[bytes] = ..., options: _Optional[_Union[ResultOptions, _Mapping[str, _Any]]] = ..., restart: _Optional[bool] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class SessionLogRequest(_message.Message):
     __slots__ = ("session_id", "sandbox_id", "follow")
@@ -490,7 +493,7 @@ class SessionLogRequest(_message.Message):
     session_id: str
     sandbox_id: str
     follow: bool
-    def __init__(self, session_id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., follow: _Optional[bool] = ..., **kwargs) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., follow: _Optional[bool] = ..., **kwargs: _Any) -> None: ...
 
 class LogChunk(_message.Message):
     __slots__ = ("offset", "type", "data", "ended")
@@ -502,7 +505,7 @@ class LogChunk(_message.Message):
     type: ExecOutput.OutputType
     data: bytes
     ended: ProcessState
-    def __init__(self, offset: _Optional[int] = ..., type: _Optional[_Union[ExecOutput.OutputType, str]] = ..., data: _Optional[bytes] = ..., ended: _Optional[_Union[ProcessState, _Mapping]] = ...) -> None: ...
+    def __init__(self, offset: _Optional[int] = ..., type: _Optional[_Union[ExecOutput.OutputType, str]] = ..., data: _Optional[bytes] = ..., ended: _Optional[_Union[ProcessState, _Mapping[str, _Any]]] = ...) -> None: ...
 
 class ProcessState(_message.Message):
     __slots__ = ("status", "exit_code", "signal", "reason")
@@ -529,13 +532,15 @@ class ProcessState(_message.Message):
     def __init__(self, status: _Optional[_Union[ProcessState.Status, str]] = ..., exit_code: _Optional[int] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class LeaseSandboxRequest(_message.Message):
-    __slots__ = ("sandbox_id",)
+    __slots__ = ("sandbox_id", "bind")
     SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
+    BIND_FIELD_NUMBER: _ClassVar[int]
     sandbox_id: str
-    def __init__(self, sandbox_id: _Optional[str] = ...) -> None: ...
+    bind: bool
+    def __init__(self, sandbox_id: _Optional[str] = ..., bind: _Optional[bool] = ...) -> None: ...
 
 class LeaseState(_message.Message):
     __slots__ = ("safe_until",)
     SAFE_UNTIL_FIELD_NUMBER: _ClassVar[int]
     safe_until: _timestamp_pb2.Timestamp
-    def __init__(self, safe_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, safe_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ...) -> None: ...

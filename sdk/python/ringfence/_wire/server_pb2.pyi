@@ -1,3 +1,4 @@
+from typing import Any as _Any
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -15,18 +16,22 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InfoResponse(_message.Message):
-    __slots__ = ("server", "version", "account", "runtimes", "local")
+    __slots__ = ("server", "version", "account", "runtimes", "local", "api", "oldest_api")
     SERVER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     RUNTIMES_FIELD_NUMBER: _ClassVar[int]
     LOCAL_FIELD_NUMBER: _ClassVar[int]
+    API_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_API_FIELD_NUMBER: _ClassVar[int]
     server: str
     version: str
     account: str
     runtimes: _containers.RepeatedScalarFieldContainer[str]
     local: bool
-    def __init__(self, server: _Optional[str] = ..., version: _Optional[str] = ..., account: _Optional[str] = ..., runtimes: _Optional[_Iterable[str]] = ..., local: _Optional[bool] = ...) -> None: ...
+    api: int
+    oldest_api: int
+    def __init__(self, server: _Optional[str] = ..., version: _Optional[str] = ..., account: _Optional[str] = ..., runtimes: _Optional[_Iterable[str]] = ..., local: _Optional[bool] = ..., api: _Optional[int] = ..., oldest_api: _Optional[int] = ...) -> None: ...
 
 class AuditRequest(_message.Message):
     __slots__ = ("sandbox_id", "follow", "denied", "after")
@@ -50,7 +55,7 @@ class AuditEvent(_message.Message):
     time: _timestamp_pb2.Timestamp
     kind: str
     json: str
-    def __init__(self, sequence: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[str] = ..., json: _Optional[str] = ...) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., kind: _Optional[str] = ..., json: _Optional[str] = ...) -> None: ...
 
 class VerifyAuditRequest(_message.Message):
     __slots__ = ("sandbox_id",)
@@ -82,7 +87,7 @@ class Token(_message.Message):
     created_at: _timestamp_pb2.Timestamp
     last_used_at: _timestamp_pb2.Timestamp
     revoked_at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., account: _Optional[str] = ..., label: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_used_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., account: _Optional[str] = ..., label: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., last_used_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ...) -> None: ...
 
 class CreateTokenRequest(_message.Message):
     __slots__ = ("account", "label")
@@ -98,7 +103,7 @@ class CreateTokenResponse(_message.Message):
     SECRET_FIELD_NUMBER: _ClassVar[int]
     token: Token
     secret: str
-    def __init__(self, token: _Optional[_Union[Token, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+    def __init__(self, token: _Optional[_Union[Token, _Mapping[str, _Any]]] = ..., secret: _Optional[str] = ...) -> None: ...
 
 class ListTokensRequest(_message.Message):
     __slots__ = ("account",)
@@ -110,7 +115,7 @@ class ListTokensResponse(_message.Message):
     __slots__ = ("tokens",)
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     tokens: _containers.RepeatedCompositeFieldContainer[Token]
-    def __init__(self, tokens: _Optional[_Iterable[_Union[Token, _Mapping]]] = ...) -> None: ...
+    def __init__(self, tokens: _Optional[_Iterable[_Union[Token, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class RevokeTokenRequest(_message.Message):
     __slots__ = ("token_id",)

@@ -1,3 +1,4 @@
+from typing import Any as _Any
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -21,7 +22,7 @@ class StatusDetails(_message.Message):
     code: int
     message: str
     details: _containers.RepeatedCompositeFieldContainer[StatusDetails.Packed]
-    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., details: _Optional[_Iterable[_Union[StatusDetails.Packed, _Mapping]]] = ...) -> None: ...
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., details: _Optional[_Iterable[_Union[StatusDetails.Packed, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class ErrorInfo(_message.Message):
     __slots__ = ("reason", "domain", "metadata")

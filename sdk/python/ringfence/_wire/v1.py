@@ -22,6 +22,8 @@ from .codebase_pb2 import (
     ManifestEntry as ManifestEntry,
     NegotiateUploadRequest as NegotiateUploadRequest,
     NegotiateUploadResponse as NegotiateUploadResponse,
+    StageChunk as StageChunk,
+    StageResult as StageResult,
     UploadChunk as UploadChunk,
     UploadResult as UploadResult,
 )
@@ -146,6 +148,7 @@ from .workspace_pb2 import (
     ListDirectoryRequest as ListDirectoryRequest,
     ListSnapshotsRequest as ListSnapshotsRequest,
     ListSnapshotsResponse as ListSnapshotsResponse,
+    MakeSymlinkRequest as MakeSymlinkRequest,
     PolicyResponse as PolicyResponse,
     ReadFileRequest as ReadFileRequest,
     RemoveFileRequest as RemoveFileRequest,

@@ -1,3 +1,4 @@
+from typing import Any as _Any
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -65,7 +66,7 @@ class WriteFileChunk(_message.Message):
     DATA_FIELD_NUMBER: _ClassVar[int]
     begin: WriteFileChunk.Begin
     data: bytes
-    def __init__(self, begin: _Optional[_Union[WriteFileChunk.Begin, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, begin: _Optional[_Union[WriteFileChunk.Begin, _Mapping[str, _Any]]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ListDirectoryRequest(_message.Message):
     __slots__ = ("sandbox_id", "path", "view", "recursive")
@@ -78,6 +79,20 @@ class ListDirectoryRequest(_message.Message):
     view: View
     recursive: bool
     def __init__(self, sandbox_id: _Optional[str] = ..., path: _Optional[str] = ..., view: _Optional[_Union[View, str]] = ..., recursive: _Optional[bool] = ...) -> None: ...
+
+class MakeSymlinkRequest(_message.Message):
+    __slots__ = ("sandbox_id", "path", "target", "view", "parents")
+    SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    PARENTS_FIELD_NUMBER: _ClassVar[int]
+    sandbox_id: str
+    path: str
+    target: str
+    view: View
+    parents: bool
+    def __init__(self, sandbox_id: _Optional[str] = ..., path: _Optional[str] = ..., target: _Optional[str] = ..., view: _Optional[_Union[View, str]] = ..., parents: _Optional[bool] = ...) -> None: ...
 
 class RemoveFileRequest(_message.Message):
     __slots__ = ("sandbox_id", "path", "view", "recursive")
@@ -100,7 +115,7 @@ class RenameFileRequest(_message.Message):
     sandbox_id: str
     to: str
     view: View
-    def __init__(self, sandbox_id: _Optional[str] = ..., to: _Optional[str] = ..., view: _Optional[_Union[View, str]] = ..., **kwargs) -> None: ...
+    def __init__(self, sandbox_id: _Optional[str] = ..., to: _Optional[str] = ..., view: _Optional[_Union[View, str]] = ..., **kwargs: _Any) -> None: ...
 
 class ChangesRequest(_message.Message):
     __slots__ = ("sandbox_id",)
@@ -112,7 +127,7 @@ class ChangesResponse(_message.Message):
     __slots__ = ("changes",)
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     changes: _containers.RepeatedCompositeFieldContainer[_sandbox_pb2.FileChange]
-    def __init__(self, changes: _Optional[_Iterable[_Union[_sandbox_pb2.FileChange, _Mapping]]] = ...) -> None: ...
+    def __init__(self, changes: _Optional[_Iterable[_Union[_sandbox_pb2.FileChange, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class DiffResponse(_message.Message):
     __slots__ = ("diff",)
@@ -140,7 +155,7 @@ class ApplyResponse(_message.Message):
     conflicts: _containers.RepeatedScalarFieldContainer[str]
     refused: _containers.RepeatedCompositeFieldContainer[_sandbox_pb2.FileChange]
     written: bool
-    def __init__(self, applied: _Optional[_Iterable[_Union[_sandbox_pb2.FileChange, _Mapping]]] = ..., conflicts: _Optional[_Iterable[str]] = ..., refused: _Optional[_Iterable[_Union[_sandbox_pb2.FileChange, _Mapping]]] = ..., written: _Optional[bool] = ...) -> None: ...
+    def __init__(self, applied: _Optional[_Iterable[_Union[_sandbox_pb2.FileChange, _Mapping[str, _Any]]]] = ..., conflicts: _Optional[_Iterable[str]] = ..., refused: _Optional[_Iterable[_Union[_sandbox_pb2.FileChange, _Mapping[str, _Any]]]] = ..., written: _Optional[bool] = ...) -> None: ...
 
 class Snapshot(_message.Message):
     __slots__ = ("id", "sandbox_id", "codebase_id", "name", "created_at")
@@ -154,7 +169,7 @@ class Snapshot(_message.Message):
     codebase_id: str
     name: str
     created_at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., codebase_id: _Optional[str] = ..., name: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., sandbox_id: _Optional[str] = ..., codebase_id: _Optional[str] = ..., name: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ...) -> None: ...
 
 class CreateSnapshotRequest(_message.Message):
     __slots__ = ("sandbox_id", "name")
@@ -176,7 +191,7 @@ class ListSnapshotsResponse(_message.Message):
     __slots__ = ("snapshots",)
     SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     snapshots: _containers.RepeatedCompositeFieldContainer[Snapshot]
-    def __init__(self, snapshots: _Optional[_Iterable[_Union[Snapshot, _Mapping]]] = ...) -> None: ...
+    def __init__(self, snapshots: _Optional[_Iterable[_Union[Snapshot, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class DeleteSnapshotRequest(_message.Message):
     __slots__ = ("snapshot_id",)
@@ -223,13 +238,13 @@ class SetPolicyRequest(_message.Message):
     sandbox_id: str
     preset: str
     permissions: _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]
-    def __init__(self, sandbox_id: _Optional[str] = ..., preset: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping]]] = ...) -> None: ...
+    def __init__(self, sandbox_id: _Optional[str] = ..., preset: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class PolicyResponse(_message.Message):
     __slots__ = ("permissions",)
     PERMISSIONS_FIELD_NUMBER: _ClassVar[int]
     permissions: _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]
-    def __init__(self, permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping]]] = ...) -> None: ...
+    def __init__(self, permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
     __slots__ = ("sandbox_id", "paths")
@@ -243,7 +258,7 @@ class ExplainResponse(_message.Message):
     __slots__ = ("explanations",)
     EXPLANATIONS_FIELD_NUMBER: _ClassVar[int]
     explanations: _containers.RepeatedCompositeFieldContainer[Explanation]
-    def __init__(self, explanations: _Optional[_Iterable[_Union[Explanation, _Mapping]]] = ...) -> None: ...
+    def __init__(self, explanations: _Optional[_Iterable[_Union[Explanation, _Mapping[str, _Any]]]] = ...) -> None: ...
 
 class Explanation(_message.Message):
     __slots__ = ("path", "permission", "rule", "reason")
@@ -255,4 +270,4 @@ class Explanation(_message.Message):
     permission: _common_pb2.Permission
     rule: _common_pb2.PermissionRule
     reason: str
-    def __init__(self, path: _Optional[str] = ..., permission: _Optional[_Union[_common_pb2.Permission, str]] = ..., rule: _Optional[_Union[_common_pb2.PermissionRule, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., permission: _Optional[_Union[_common_pb2.Permission, str]] = ..., rule: _Optional[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]] = ..., reason: _Optional[str] = ...) -> None: ...
