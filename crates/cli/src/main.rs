@@ -8,6 +8,7 @@ mod audit_rows;
 mod client;
 mod doctor;
 mod failure;
+mod for_process;
 mod layer;
 mod layer_apply;
 mod layer_changes;
@@ -16,6 +17,8 @@ mod logging;
 mod mount;
 mod output;
 mod own_sandbox;
+mod owner;
+mod place;
 mod policy;
 mod policy_args;
 mod policy_check;
@@ -31,7 +34,7 @@ mod shell;
 mod state;
 mod warden;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::client::{codebase, completions, process, sandbox, session, token};
 use crate::failure::NOT_RUN;
@@ -75,7 +78,7 @@ fn main() -> std::process::ExitCode {
         return code;
     }
     ringfence_sys::memory::keep_large_blocks_mapped();
-    let cli = Cli::try_parse().unwrap_or_else(|error| exit_with_usage(&error));
+    let cli = parse().unwrap_or_else(|error| exit_with_usage(&error));
     let result = match cli.command {
         Command::Run(args) => run::run(&args).map_err(|failure| failure.with_code(NOT_RUN)),
         Command::Shell(args) => shell::run(&args),
@@ -97,6 +100,14 @@ fn main() -> std::process::ExitCode {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let command = match for_process::is_asked(std::env::args_os()) {
+        true => for_process::without_variables(Cli::command()),
+        false => Cli::command(),
+    };
+    Cli::from_arg_matches_mut(&mut command.try_get_matches()?)
 }
 
 /// Prints the help or the mistake and ends. For `run` a mistake has the code that no command has.

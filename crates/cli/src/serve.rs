@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use ringfence_link::socket::LONGEST;
 use ringfence_runtime::users::HOST_LOCKS;
 use ringfence_server::serve::{Options, ServeError, serve};
-use ringfence_server::{Settings, Stored, TlsFiles};
+use ringfence_server::{Belongs, Settings, Stored, TlsFiles};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
+use crate::for_process;
 use crate::logging;
 use crate::serve_options::{Listen, ServeOptions};
 use crate::state::StateArgs;
@@ -29,9 +31,16 @@ use crate::state::StateArgs;
 ///   ringfence serve --listen off --unix /run/ringfence.sock
 ///   ringfence serve --config /etc/ringfence.toml
 ///   ringfence serve --listen 0.0.0.0:9000 --tls-cert cert.pem --tls-key key.pem
+///   ringfence serve --for-process $$
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
+    /// Be the server of this process alone, on a socket of its own: everything the server has ends
+    /// and is removed when the process ends, however that happens, or on SIGTERM; only the logging
+    /// and the state directory can be chosen
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(conflicts_with_all = for_process::OF_A_HOST)]
+    for_process: Option<i32>,
     /// Read options from this TOML file; a key it does not know is an error
     #[arg(long, value_name = "FILE", env = "RINGFENCE_CONFIG")]
     config: Option<PathBuf>,
@@ -51,13 +60,14 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) const PLACE: &str = "server";
 /// Its socket, if no other is named.
 pub(crate) const SOCKET: &str = "api.sock";
-/// The kernel has no room for longer ones.
-const LONGEST_SOCKET: usize = 107;
 
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let asked = args.options.clone().over_file(args.config.as_deref())?;
     logging::start(asked.log_level.as_deref(), asked.log_format.unwrap_or_default())?;
     ringfence_sys::memory::raise_open_file_limit();
+    if let Some(pid) = args.for_process {
+        return for_process::run(pid, &state(&asked, args)?);
+    }
     let options = options(&asked, args)?;
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::broken)?;
     let served = runtime.block_on(async move {
@@ -66,6 +76,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     });
     // Somebody's long copy is not waited for: what is half done is settled at the next start.
     runtime.shutdown_timeout(Duration::from_secs(5));
+    outcome(served)
+}
+
+pub(crate) fn outcome(served: Result<(), ServeError>) -> Result<ExitCode, Failure> {
     match served {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(ServeError::Engine(problem)) => Err(Failure::broken(problem)),
@@ -73,14 +87,18 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
+/// Absolute, since wardens look at it from another directory.
+fn state(asked: &ServeOptions, args: &ServeArgs) -> Result<PathBuf, Failure> {
     let state = match &asked.state {
         Some(dir) if !args.state.is_given() => dir.clone(),
         _ => args.state.dir()?,
     };
-    // Wardens look at it from another directory. Apart from what `ringfence run` keeps for itself.
-    let state = std::path::absolute(state).map_err(Failure::broken)?;
-    let place = state.join(PLACE);
+    std::path::absolute(state).map_err(Failure::broken)
+}
+
+fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
+    // Apart from what `ringfence run` keeps for itself.
+    let place = state(asked, args)?.join(PLACE);
     let listen = match &asked.listen {
         None => Some(USUAL_ADDRESS.parse().map_err(Failure::broken)?),
         Some(Listen::Off) => None,
@@ -90,7 +108,7 @@ fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
     let unix = asked
         .unix
         .clone()
-        .or_else(|| (own_socket.as_os_str().len() <= LONGEST_SOCKET).then_some(own_socket));
+        .or_else(|| (own_socket.as_os_str().len() <= LONGEST).then_some(own_socket));
     let usual = Stored::default();
     Ok(Options {
         listen,
@@ -100,7 +118,7 @@ fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
         stop_sandboxes: asked.stop_sandboxes,
         sandboxes: Settings {
             state: place,
-            private: None,
+            belongs: Belongs::Host,
             host_network: asked.require_token || listen.is_none_or(is_far),
             program: std::env::current_exe().map_err(Failure::broken)?,
             users: HOST_LOCKS.into(),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::VERSION;
 use crate::channel::{CHUNK, Channel, ChannelError, Kind, TRUSTED_LIMIT};
+use crate::socket::SocketPath;
 use crate::warden::{Call, Control, Failure, Outcome, Reply, Request};
 
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +62,8 @@ impl Client {
 
     /// Begins a call.
     pub fn call(&self, request: Request) -> Result<Ongoing, ClientError> {
-        let socket = UnixStream::connect(&self.socket).map_err(ClientError::Unreachable)?;
+        let socket = SocketPath::of(&self.socket).and_then(UnixStream::connect);
+        let socket = socket.map_err(ClientError::Unreachable)?;
         let channel = Channel::new(socket, TRUSTED_LIMIT);
         channel.send(&Call { version: VERSION, request, trace: None }, &[])?;
         Ok(Ongoing { channel })

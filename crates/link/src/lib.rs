@@ -10,11 +10,13 @@
 //! | [`warden`] | what a caller asks of a warden, and what it hears |
 //! | [`files`] | the part of that which is about files |
 //! | [`client`] | asking, for callers |
+//! | [`socket`] | sockets with long paths |
 
 pub mod channel;
 pub mod client;
 pub mod files;
 pub mod init;
+pub mod socket;
 pub mod warden;
 
 /// Both sides of a connection say which version they speak; a difference is an error.

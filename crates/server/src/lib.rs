@@ -30,5 +30,7 @@ mod status;
 mod tls;
 
 pub use ringfence_engine::codebases::Limits as Stored;
-pub use ringfence_engine::sandboxes::Settings;
+pub use ringfence_engine::sandboxes::owned::clean_up_after;
+pub use ringfence_engine::sandboxes::{Belongs, Settings};
+pub use ringfence_engine::wardens::end::Watched;
 pub use tls::TlsFiles;

@@ -34,8 +34,6 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// What waits for a slow reader, on one connection.
 const SEND_BUFFER: usize = 1 << 20;
 const HEADERS: u32 = 64 * 1024;
-/// How long calls that are going on may take to end when the server does.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Who is at the other end of a connection, as far as the kernel knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +49,14 @@ pub(crate) enum Listener {
     Unix(UnixListener),
 }
 
-/// Takes connections in until `stop` says true, then waits for them to end.
-pub(crate) async fn run(listeners: Vec<Listener>, app: Router, stop: watch::Receiver<bool>) {
+/// Takes connections in until `stop` says true, then waits for them to end, but no longer than
+/// `farewell`.
+pub(crate) async fn run(
+    listeners: Vec<Listener>,
+    app: Router,
+    stop: watch::Receiver<bool>,
+    farewell: Duration,
+) {
     let doors = Arc::new(Doors {
         app,
         builder: builder(),
@@ -67,7 +71,7 @@ pub(crate) async fn run(listeners: Vec<Listener>, app: Router, stop: watch::Rece
         let _ = task.await;
     }
     if let Ok(doors) = Arc::try_unwrap(doors) {
-        let _ = tokio::time::timeout(FAREWELL, doors.graceful.shutdown()).await;
+        let _ = tokio::time::timeout(farewell, doors.graceful.shutdown()).await;
     }
 }
 

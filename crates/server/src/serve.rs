@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use ringfence_engine::codebases::{Codebases, Limits};
 use ringfence_engine::problem::Problem;
-use ringfence_engine::sandboxes::{Sandboxes, Settings};
+use ringfence_engine::sandboxes::{Belongs, Sandboxes, Settings};
 use ringfence_engine::store::{OpenError, Store};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -19,6 +20,9 @@ use crate::metrics::{self, Metrics};
 use crate::repeats::Repeats;
 use crate::rest;
 use crate::tls::{TlsError, TlsFiles, acceptor};
+
+/// How long calls that are going on may take to end when the server does.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What a server is told.
 #[derive(Debug, Clone)]
@@ -60,9 +64,10 @@ pub async fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServeError> {
     let tls = options.tls.as_ref().map(acceptor).transpose()?;
-    let store = match options.sandboxes.private {
-        Some(_) => Store::open_fleeting(&options.sandboxes.state)?,
-        None => Store::open(&options.sandboxes.state)?,
+    let belongs = options.sandboxes.belongs.clone();
+    let store = match belongs {
+        Belongs::Host => Store::open(&options.sandboxes.state)?,
+        Belongs::Command(_) | Belongs::Process => Store::open_fleeting(&options.sandboxes.state)?,
     };
     check_protection(&options, &store)?;
     // Before anything is taken over: a port that is taken must change nothing.
@@ -72,10 +77,12 @@ pub async fn serve(
     let background =
         [tokio::spawn(sandboxes.clone().expire()), tokio::spawn(sandboxes.clone().keep_house())];
     let door = Door { store, require_token: options.require_token || is_far(&options).is_some() };
-    let app = match options.sandboxes.private {
-        None => app(services, door),
-        // Its one caller speaks gRPC, and waits.
-        Some(_) => grpc::routes(services).layer(from_fn_with_state(door, let_in)),
+    let (app, farewell) = match belongs {
+        Belongs::Host => (app(services, door), FAREWELL),
+        // Its one caller speaks gRPC, waits for it to begin, and needs no answer when it ends.
+        Belongs::Command(_) | Belongs::Process => {
+            (grpc::routes(services).layer(from_fn_with_state(door, let_in)), Duration::ZERO)
+        }
     };
     let (tell, told) = watch::channel(false);
     tokio::spawn(async move {
@@ -83,10 +90,12 @@ pub async fn serve(
         let _ = tell.send(true);
     });
     ready(address);
-    listen::run(listeners, app, told).await;
+    listen::run(listeners, app, told, farewell).await;
     background.iter().for_each(tokio::task::JoinHandle::abort);
-    if options.stop_sandboxes {
-        sandboxes.stop_all().await;
+    match belongs {
+        Belongs::Process => sandboxes.destroy_all().await,
+        _ if options.stop_sandboxes => sandboxes.stop_all().await,
+        _ => {}
     }
     if let Some(path) = &options.unix {
         let _ = std::fs::remove_file(path);

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod mounts;
 pub mod namespaces;
 pub mod probe;
+pub mod removal;
 pub mod signals;
 pub mod spawn;
 pub mod terminal;

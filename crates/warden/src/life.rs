@@ -20,6 +20,7 @@ use ringfence_fs::guard::Owner;
 use ringfence_fs::layers::mask::MaskOptions;
 use ringfence_fs::mount::{MountOptions, mount};
 use ringfence_link::VERSION;
+use ringfence_link::socket::SocketPath;
 use ringfence_link::warden::{Failure, Info};
 use ringfence_policy::{Policy, Rule};
 use ringfence_runtime::bwrap::Bwrap;
@@ -28,6 +29,7 @@ use ringfence_runtime::users::{HostUser, Users};
 use ringfence_runtime::{Network, Runtime, RuntimeError, Start, Started};
 use ringfence_sys::files::Locked;
 use ringfence_sys::probe::{FuseDevice, fuse_device};
+use ringfence_sys::removal::remove_tree;
 
 use crate::config::Config;
 use crate::environment::invalid;
@@ -156,7 +158,8 @@ impl Warden {
     fn listen(&self) -> Result<(), StartError> {
         let path = self.sandbox.config.socket();
         let _ = std::fs::remove_file(&path);
-        let listener = bind(&path).map_err(StartError::io("listen"))?;
+        let listener = SocketPath::of(&path).and_then(UnixListener::bind);
+        let listener = listener.map_err(StartError::io("listen"))?;
         // Its directory keeps others out; this is for the day when it does not.
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))
             .map_err(StartError::io("listen"))?;
@@ -232,7 +235,7 @@ impl Warden {
 /// owner's.)
 pub fn remove_scratch(dir: &Path) {
     for name in ["home", "tmp"] {
-        let _ = std::fs::remove_dir_all(dir.join(name));
+        let _ = remove_tree(&dir.join(name));
     }
     remove_stage(dir);
 }
@@ -428,20 +431,6 @@ fn network_name(network: Network) -> &'static str {
     match network {
         Network::None => "none",
         Network::Host => "host",
-    }
-}
-
-/// The path of a socket is bounded at about a hundred bytes; seen from its directory it is short.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
-        Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
-            use std::os::fd::AsRawFd;
-            let dir = File::open(path.parent().unwrap_or(path))?;
-            let name = path.file_name().unwrap_or_default();
-            let short = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
-            UnixListener::bind(short)
-        }
-        other => other,
     }
 }
 

@@ -205,8 +205,8 @@ mod tests {
 
     use super::*;
     use crate::codebases::{Codebases, Limits, NewCodebase};
-    use crate::sandboxes::Settings;
     use crate::sandboxes::create::CreateSandbox;
+    use crate::sandboxes::{Belongs, Settings};
     use crate::store::{LOCAL, Store};
 
     fn sandboxes(state: &Path, kept: Duration) -> Sandboxes {
@@ -220,7 +220,7 @@ mod tests {
             most_per_account: 10,
             lease: Duration::from_secs(60),
             journals_kept: kept,
-            private: None,
+            belongs: Belongs::Host,
             host_network: false,
         };
         Sandboxes::new(settings, store, codebases)

@@ -95,7 +95,7 @@ impl Sandboxes {
             lease_until_ms: wanted.leased.then(|| now + lease),
             snapshot_id: wanted.snapshot_id,
         };
-        self.inner.store.insert_sandbox(&record, self.inner.settings.most_per_account)?;
+        self.put_on_record(&record)?;
         Ok(record)
     }
 }

@@ -40,9 +40,7 @@ impl Sandboxes {
         let original = self.change(&record.id, |record| record.layer = next)?;
         let layer = self.fork_layer(&self.layer_path(&layer))?;
         let forked = forked(original, layer, labels, self.inner.settings.lease.as_millis() as i64);
-        let inserted =
-            self.inner.store.insert_sandbox(&forked, self.inner.settings.most_per_account);
-        if let Err(problem) = inserted {
+        if let Err(problem) = self.put_on_record(&forked) {
             self.release_layer(&forked.layer);
             return Err(problem);
         }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_fs::LayerError;
 use ringfence_fs::layers::format::{LayerDir, LayerState};
+use ringfence_sys::removal::remove_tree;
 
 use super::Sandboxes;
 use crate::codebases::Pinned;
@@ -51,9 +52,9 @@ impl Sandboxes {
         Ok(Ground { record, base, layer })
     }
 
-    /// The live layer of a private server's sandbox is kept with it: it outlives the server.
+    /// The live layer of a sandbox of one command is kept with it: it outlives the server.
     pub(super) fn layer_path(&self, name: &str) -> PathBuf {
-        match self.is_private() && Kind::Sandbox.check(name) {
+        match self.is_of_command() && Kind::Sandbox.check(name) {
             true => self.dir(name).join("layer"),
             false => self.inner.settings.state.join(relative(name)),
         }
@@ -61,7 +62,7 @@ impl Sandboxes {
 
     /// What the first layer of a sandbox is called.
     pub(super) fn first_layer(&self, sandbox: &str) -> String {
-        match self.is_private() {
+        match self.is_of_command() {
             true => sandbox.to_owned(),
             false => Kind::Layer.random(),
         }
@@ -162,7 +163,7 @@ impl Sandboxes {
             let _ = std::fs::remove_file(below.join("children").join(&layer.meta().id));
         }
         drop(turn);
-        std::fs::remove_dir_all(&gone).map_err(failed)?;
+        remove_tree(&gone).map_err(failed)?;
         Ok(below)
     }
 
@@ -178,11 +179,11 @@ impl Sandboxes {
             if entry.file_name() == TRASH || needed.contains(&name_of(&entry.path())) {
                 continue;
             }
-            std::fs::remove_dir_all(entry.path()).map_err(failed)?;
+            remove_tree(&entry.path()).map_err(failed)?;
             removed += 1;
         }
         for entry in std::fs::read_dir(self.layer_path(TRASH)).map_err(failed)? {
-            std::fs::remove_dir_all(entry.map_err(failed)?.path()).map_err(failed)?;
+            remove_tree(&entry.map_err(failed)?.path()).map_err(failed)?;
         }
         Ok(removed)
     }

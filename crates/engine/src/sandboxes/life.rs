@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use ringfence_link::warden::Request;
 use ringfence_runtime::Limits;
+use ringfence_sys::removal::remove_tree;
 use ringfence_warden::Config;
 
 use super::create::network_of;
 use super::layers::Ground;
 use super::reach::blocking;
-use super::{Live, Running, Sandboxes, private};
+use super::{Belongs, Live, Running, Sandboxes, private};
 use crate::problem::{Problem, Result};
 use crate::store::{SandboxRecord, Status, now_ms};
 use crate::wardens::call::Call;
@@ -58,16 +59,15 @@ impl Sandboxes {
     }
 
     async fn launch_as_described(&self, config: Config) -> Result<Launched> {
-        let config = match self.is_private() {
-            true => private::describe(config)?,
-            false => config,
-        };
+        if self.is_of_command() {
+            private::mark(&config.dir)?;
+        }
         launch(&self.inner.settings.program, &config).await
     }
 
-    /// A private server's caller has no use for what did not start, the other's may look at it.
+    /// A command has no use for what did not start; callers of others may look at it.
     fn clean_up_failed(&self, dir: &Path, id: &str) {
-        match self.is_private() {
+        match self.is_of_command() {
             true => {
                 private::clean_up(dir, id, self.users());
                 remove_dir(dir);
@@ -198,8 +198,8 @@ impl Sandboxes {
             network: network_of(&record.network),
             env: record.env.clone().into_iter().collect(),
             read_only: record.read_only_paths.clone(),
-            ends_with_caller: false,
-            keeps_files: true,
+            ends_with_caller: self.inner.settings.belongs != Belongs::Host,
+            keeps_files: !self.is_of_command(),
             bwrap: std::env::var_os("RINGFENCE_BWRAP").map(Into::into),
             users: self.inner.settings.users.clone(),
             dir,
@@ -208,7 +208,7 @@ impl Sandboxes {
 }
 
 /// What is left of a warden that has ended may take a moment to go.
-async fn wait_for_the_last_one(dir: &Path) -> Result<()> {
+pub(super) async fn wait_for_the_last_one(dir: &Path) -> Result<()> {
     let deadline = std::time::Instant::now() + ORDERLY;
     while is_alive(dir) {
         if std::time::Instant::now() > deadline {
@@ -231,9 +231,7 @@ pub(super) fn make_private_dir(path: &Path) -> std::io::Result<()> {
 
 /// What cannot be removed now (somebody looks at it) is removed at the next start.
 pub(super) fn remove_dir(dir: &Path) {
-    if let Err(e) = std::fs::remove_dir_all(dir)
-        && e.kind() != std::io::ErrorKind::NotFound
-    {
+    if let Err(e) = remove_tree(dir) {
         tracing::warn!(dir = %dir.display(), error = %e, "a sandbox's directory is left");
     }
 }

@@ -8,6 +8,7 @@
 //! | [`create`] | what can be asked for, and what is refused |
 //! | [`life`] | start, stop, destroy |
 //! | [`private`] | the server of one command |
+//! | [`owned`] | the server of one process |
 //! | [`watch`] | wardens that end by themselves |
 //! | [`expiry`] | those whose time has come, and leases |
 //! | [`reconcile`] | making records and reality agree again, at the start of a server |
@@ -35,6 +36,7 @@ pub mod fork;
 mod journals;
 mod layers;
 pub mod life;
+pub mod owned;
 mod private;
 mod reach;
 pub mod reconcile;
@@ -48,7 +50,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use ringfence_link::warden::Info;
 use tokio::sync::Mutex as Gate;
 
@@ -61,9 +63,7 @@ use crate::store::{Listed, Page, SandboxFilter, SandboxRecord, Status, Store};
 pub struct Settings {
     /// Where everything is kept.
     pub state: PathBuf,
-    /// The server is one command's own: its sandboxes are in this directory, among others that it
-    /// has no record of, and end with it.
-    pub private: Option<PathBuf>,
+    pub belongs: Belongs,
     /// Whether sandboxes may have the network of the host. Not while this server answers anybody
     /// on that network.
     pub host_network: bool,
@@ -77,6 +77,18 @@ pub struct Settings {
     pub lease: std::time::Duration,
     /// How long the journal of a sandbox is kept after its end.
     pub journals_kept: std::time::Duration,
+}
+
+/// Whose a server is, and so what outlives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Belongs {
+    /// The host's: sandboxes run on, and the next server takes them over.
+    Host,
+    /// One command's: its sandboxes are in this directory, among others that it has no record of.
+    /// They end with it, and what they changed stays.
+    Command(PathBuf),
+    /// One process's: sandboxes end with it, and nothing stays.
+    Process,
 }
 
 /// All sandboxes of this server. Clones are the same.
@@ -95,6 +107,8 @@ struct Inner {
     sessions: Mutex<HashMap<String, String>>,
     /// Held by whoever puts a layer on another one or takes one away, for moments.
     layers: Mutex<()>,
+    /// All are about to be destroyed: nobody may put another one on record.
+    closed: RwLock<bool>,
 }
 
 /// What is known of a sandbox beside its record.
@@ -119,7 +133,9 @@ struct Running {
 impl Sandboxes {
     pub fn new(settings: Settings, store: Store, codebases: Codebases) -> Self {
         let (live, sessions, layers) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { inner: Arc::new(Inner { settings, store, codebases, live, sessions, layers }) }
+        let closed = RwLock::new(false);
+        let inner = Inner { settings, store, codebases, live, sessions, layers, closed };
+        Self { inner: Arc::new(inner) }
     }
 
     pub fn get(&self, account: &str, id: &str) -> Result<SandboxRecord> {
@@ -155,12 +171,14 @@ impl Sandboxes {
     }
 
     fn all_dirs(&self) -> PathBuf {
-        let Settings { state, private, .. } = &self.inner.settings;
-        private.clone().unwrap_or_else(|| state.join("sandboxes"))
+        match &self.inner.settings.belongs {
+            Belongs::Command(all) => all.clone(),
+            Belongs::Host | Belongs::Process => self.inner.settings.state.join("sandboxes"),
+        }
     }
 
-    fn is_private(&self) -> bool {
-        self.inner.settings.private.is_some()
+    fn is_of_command(&self) -> bool {
+        matches!(self.inner.settings.belongs, Belongs::Command(_))
     }
 
     /// Where the warden of one that runs listens.

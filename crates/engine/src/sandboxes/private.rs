@@ -7,7 +7,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use ringfence_warden::Config;
 use ringfence_warden::life::{is_owned, remove_scratch};
 
 use crate::problem::{Problem, Result};
@@ -20,11 +19,9 @@ const RUNNING: &str = "running";
 /// How many records of ended sandboxes without changes are kept.
 const RECORDS: usize = 100;
 
-/// What the warden is told instead: to end with its caller. Says that it is about to run.
-pub(super) fn describe(config: Config) -> Result<Config> {
-    let marked = fs::write(config.dir.join(RUNNING), "");
-    marked.map_err(|e| Problem::internal("mark the sandbox", e))?;
-    Ok(Config { ends_with_caller: true, keeps_files: false, ..config })
+/// Says that its warden is about to run.
+pub(super) fn mark(dir: &Path) -> Result<()> {
+    fs::write(dir.join(RUNNING), "").map_err(|e| Problem::internal("mark the sandbox", e))
 }
 
 /// Removes what a warden would have removed at an orderly end. Doing it again is fine.

@@ -25,7 +25,7 @@ impl Sandboxes {
     pub async fn reconcile(&self) -> Result<Vec<String>> {
         let mut done = self.reconcile_journals()?;
         let records = self.inner.store.all_sandboxes()?;
-        if self.is_private() {
+        if self.is_of_command() {
             private::sweep(&self.all_dirs(), self.users());
             return Ok(done);
         }

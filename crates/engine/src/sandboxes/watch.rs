@@ -35,8 +35,8 @@ impl Sandboxes {
             }
             let dir = sandboxes.dir(&id);
             let (place, name, users) = (dir.clone(), id.clone(), sandboxes.users().to_owned());
-            let is_private = sandboxes.is_private();
-            let cleaned = move || match is_private {
+            let is_of_command = sandboxes.is_of_command();
+            let cleaned = move || match is_of_command {
                 true => private::clean_up(&place, &name, &users),
                 false => clean_up(&place, &name, &users),
             };

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use ringfence_link::VERSION;
 use ringfence_link::channel::{CHUNK, ChannelError, HEADER, Header, Kind, TRUSTED_LIMIT};
 use ringfence_link::client::ClientError;
+use ringfence_link::socket::SocketPath;
 use ringfence_link::warden::{self, Control, Reply, Request};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,7 +55,8 @@ pub struct Sender {
 
 impl Call {
     pub async fn begin(socket: &Path, request: Request) -> Result<Self, ClientError> {
-        let stream = UnixStream::connect(socket).await.map_err(ClientError::Unreachable)?;
+        let path = SocketPath::of(socket).map_err(ClientError::Unreachable)?;
+        let stream = UnixStream::connect(&path).await.map_err(ClientError::Unreachable)?;
         let (read, write) = stream.into_split();
         let mut sender = Sender { half: write };
         let trace = TRACE.try_with(Clone::clone).ok().flatten();

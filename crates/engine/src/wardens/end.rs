@@ -1,6 +1,7 @@
 //! Noticing that a warden has gone, and removing what it held.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use ringfence_runtime::cgroup::Cgroups;
@@ -14,14 +15,18 @@ use tokio::io::unix::AsyncFd;
 /// A process that is not necessarily a child of this one.
 #[derive(Debug)]
 pub struct Watched {
-    pidfd: AsyncFd<std::os::fd::OwnedFd>,
+    pidfd: AsyncFd<OwnedFd>,
 }
 
 impl Watched {
     /// Must be made while the process is known to be the one that is meant.
     pub fn new(pid: i32) -> io::Result<Self> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
-        let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+        Self::of(pidfd_open(pid, PidfdFlags::NONBLOCK)?)
+    }
+
+    /// The process that a pidfd refers to.
+    pub fn of(pidfd: OwnedFd) -> io::Result<Self> {
         // What is deprecated is that the descriptor could be closed while it is registered: this
         // one is owned here and nowhere else.
         #[allow(deprecated)]
