@@ -120,6 +120,16 @@ impl Files {
         self.call(path, |call| call.mkdir(path, mode, parents))
     }
 
+    /// Makes a symlink, wherever it leads; with `parents` also the directories on the way to it.
+    pub fn symlink(
+        &self,
+        path: &WorkspacePath,
+        target: &[u8],
+        parents: bool,
+    ) -> Result<Entry, FileError> {
+        self.call(path, |call| call.symlink(path, target, parents))
+    }
+
     /// Removes a file or an empty directory; with `recursive` a directory with everything in it, as
     /// far as that goes.
     pub fn remove(&self, path: &WorkspacePath, recursive: bool) -> Result<(), FileError> {

@@ -60,6 +60,12 @@ pub enum FileCall {
         from: Vec<u8>,
         to: Vec<u8>,
     },
+    /// Answered by `Reply::File`.
+    MakeSymlink {
+        path: Vec<u8>,
+        target: Vec<u8>,
+        parents: bool,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

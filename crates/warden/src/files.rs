@@ -36,7 +36,8 @@ struct Answering<'c> {
 struct About<'p> {
     operation: &'static str,
     path: &'p WorkspacePath,
-    to: Option<&'p WorkspacePath>,
+    /// Where it is moved to, or a link leads.
+    to: Option<&'p [u8]>,
 }
 
 impl<'p> About<'p> {
@@ -78,6 +79,11 @@ impl Answering<'_> {
                 let path = parsed(&path)?;
                 self.entry(About::new("mkdir", &path), self.files.mkdir(&path, mode, parents))
             }
+            FileCall::MakeSymlink { path, target, parents } => {
+                let path = parsed(&path)?;
+                let about = About { operation: "symlink", path: &path, to: Some(&target) };
+                self.entry(about, self.files.symlink(&path, &target, parents))
+            }
             FileCall::Remove { path, recursive } => {
                 let path = parsed(&path)?;
                 self.settle(About::new("remove", &path), self.files.remove(&path, recursive))?;
@@ -85,7 +91,7 @@ impl Answering<'_> {
             }
             FileCall::Rename { from, to } => {
                 let (path, to) = (parsed(&from)?, parsed(&to)?);
-                let about = About { operation: "rename", path: &path, to: Some(&to) };
+                let about = About { operation: "rename", path: &path, to: Some(to.as_bytes()) };
                 self.settle(about, self.files.rename(&path, &to))?;
                 Ok(Some(Reply::Ok))
             }
@@ -148,7 +154,7 @@ impl Answering<'_> {
         let kind = error.map(|error| error.kind().as_str()).or(other);
         let refused = denial.is_some() || kind == Some("denied");
         self.sandbox.record(Event::FileCall(Recorded {
-            to: about.to.map(|to| Text::new(to.as_bytes())),
+            to: about.to.map(Text::new),
             view: match self.view {
                 View::Owner => Viewer::Owner,
                 View::Agent => Viewer::Agent,

@@ -23,6 +23,7 @@ pub(crate) mod sandbox;
 pub(crate) mod session;
 mod show;
 pub(crate) mod signals;
+mod staging;
 mod table;
 pub(crate) mod terminal;
 pub(crate) mod token;

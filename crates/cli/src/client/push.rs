@@ -1,30 +1,18 @@
 //! `ringfence codebase push`: a directory as a new version of a codebase, sending what is missing.
 
 use std::collections::HashMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use bytes::Bytes;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use ringfence_wire::v1;
-use ringfence_wire::v1::upload_chunk::{Content, Metadata};
-use tokio::io::AsyncReadExt;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
-use tokio_stream::wrappers::ReceiverStream;
 
 use super::connect::Server;
 use super::show;
+use super::staging::{Sent, send_contents};
 use super::trouble::told;
 use super::walk::{Tree, walk};
 use crate::failure::Failure;
 use crate::shape_args::{existing_dir, owner};
-
-const PIECE: usize = 256 * 1024;
-/// Files on their way at once.
-const AT_ONCE: usize = 8;
 
 /// Store a directory on the server, sending only what it does not have yet
 ///
@@ -96,13 +84,6 @@ async fn create(server: &Server, args: &PushArgs, root: &Path) -> Result<String,
     Ok(made.into_inner().id)
 }
 
-/// What went over the wire.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sent {
-    files: usize,
-    bytes: i64,
-}
-
 /// What the server found it has may turn out not to be what it was: then it says so, and knows better
 /// the second time.
 async fn store(server: &Server, id: &str, tree: Tree) -> Result<(v1::Codebase, Sent), Failure> {
@@ -142,88 +123,5 @@ async fn send_missing(server: &Server, id: &str, tree: &Tree) -> Result<Sent, Fa
         .filter_map(|digest| by_digest.get(digest.as_str()))
         .map(|entry| v1::ManifestEntry::clone(entry))
         .collect();
-    send_all(server, id, root, files).await
-}
-
-async fn send_all(
-    server: &Server,
-    id: &str,
-    root: &Path,
-    files: Vec<v1::ManifestEntry>,
-) -> Result<Sent, Failure> {
-    let sent = Sent { files: files.len(), bytes: files.iter().map(|file| file.size).sum() };
-    let bar = progress(sent);
-    let places = Arc::new(Semaphore::new(AT_ONCE));
-    let mut under_way = JoinSet::new();
-    for file in files {
-        let place = places.clone().acquire_owned().await.map_err(Failure::broken)?;
-        let (server, id, root, bar) = (server.clone(), id.to_owned(), root.to_owned(), bar.clone());
-        under_way.spawn(async move {
-            let _place = place;
-            send(&server, id, &root, &file, &bar).await
-        });
-    }
-    while let Some(done) = under_way.join_next().await {
-        done.map_err(Failure::broken)??;
-    }
-    bar.finish_and_clear();
-    Ok(sent)
-}
-
-/// On a terminal, and only if there is something to wait for.
-fn progress(sent: Sent) -> ProgressBar {
-    if sent.files == 0 || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(sent.bytes.max(0) as u64);
-    match ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
-/// One file, by its content. What has changed since it was looked at is not what was promised.
-async fn send(
-    server: &Server,
-    codebase_id: String,
-    root: &Path,
-    file: &v1::ManifestEntry,
-    bar: &ProgressBar,
-) -> Result<(), Failure> {
-    let unreadable =
-        |e: std::io::Error| Failure::bad_input(format!("cannot read {}: {e}", file.path));
-    let source = tokio::fs::File::open(root.join(&file.path)).await.map_err(unreadable)?;
-    let (pieces, chunks) = mpsc::channel(4);
-    let total_size = file.size;
-    let metadata = Metadata { codebase_id, total_size, staged: true, ..Default::default() };
-    let reading = tokio::spawn(read(source, metadata, pieces, bar.clone()));
-    let result = server.codebases().upload_files(ReceiverStream::new(chunks)).await;
-    let read = reading.await.map_err(Failure::broken)?;
-    let result = result.map_err(told)?.into_inner();
-    read.map_err(unreadable)?;
-    match result.blake3 == file.blake3 {
-        true => Ok(()),
-        false => Err(Failure::bad_input(format!("{} was changed while it was sent", file.path))
-            .hint("push again")),
-    }
-}
-
-async fn read(
-    mut source: tokio::fs::File,
-    metadata: Metadata,
-    to: mpsc::Sender<v1::UploadChunk>,
-    bar: ProgressBar,
-) -> std::io::Result<()> {
-    let chunk = |content| v1::UploadChunk { content: Some(content) };
-    let _ = to.send(chunk(Content::Metadata(metadata))).await;
-    let mut buffer = vec![0; PIECE];
-    loop {
-        let count = source.read(&mut buffer).await?;
-        let piece = Bytes::copy_from_slice(&buffer[..count]);
-        // A server that takes no more says why in its answer.
-        if count == 0 || to.send(chunk(Content::Data(piece))).await.is_err() {
-            return Ok(());
-        }
-        bar.inc(count as u64);
-    }
+    send_contents(server, id, root, files).await
 }

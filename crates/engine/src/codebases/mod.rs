@@ -27,6 +27,7 @@
 //! | [`reading`], [`listing`] | files and directories as callers see them |
 //! | [`upload`], [`publish`] | writing files: first aside, then into place |
 //! | [`manifest`], [`commit`], [`build`], [`sources`] | whole trees, of which only the missing contents are sent |
+//! | [`staging`] | those contents, many in a stream |
 //! | [`quota`] | how much can be stored |
 //! | [`undo`] | taking back what was written before |
 //! | [`revise`] | the next version, out of a copy of the newest |
@@ -49,6 +50,7 @@ mod records;
 mod revise;
 mod scratch;
 mod sources;
+mod staging;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -74,6 +76,7 @@ pub use listing::{Entry, FileKind};
 pub use manifest::{Content, ManifestEntry};
 pub use reading::OpenFile;
 pub use records::NewCodebase;
+pub use staging::{Piece, Staging, StagingDone};
 pub use upload::{Upload, UploadDone, UploadTarget};
 pub use versions::Pinned;
 

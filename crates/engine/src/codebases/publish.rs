@@ -66,8 +66,7 @@ impl Inner {
         let name = path.file_name().unwrap_or_default();
         refuse_directory(&parent, path)?;
         self.store.intend(id, relative(path))?;
-        rustix::fs::renameat(CWD, complete.aside.scratch.path(), parent, name)
-            .map_err(cannot_write)?;
+        rustix::fs::renameat(CWD, complete.scratch.path(), parent, name).map_err(cannot_write)?;
         let file = FileRow {
             path: relative(path).to_vec(),
             digest: Some(complete.digest),
@@ -77,29 +76,38 @@ impl Inner {
         self.store.settle(id, relative(path), Some(&file))
     }
 
-    /// Keeps a content for a commit. The same content is kept once.
-    pub(super) fn stage(&self, account: &str, id: &str, complete: Complete) -> Result<()> {
+    /// Keeps contents for a commit, each once. Those before the first that is too much are kept.
+    pub(super) fn stage(&self, account: &str, id: &str, contents: Vec<Complete>) -> Result<()> {
         let life = self.life(id);
         let _turn = life.change.lock();
         let codebase = self.stored_record(account, id)?;
+        // A commit puts what is staged in the place of what is stored.
+        let room = self.room(&codebase)?;
         let stage = self.place(id).stage();
-        let target = stage.join(complete.digest.to_hex().as_str());
-        if target.exists() {
-            return Ok(());
-        }
         let mut staged = life.staged.lock();
-        let before = match *staged {
+        let mut before = match *staged {
             Some(known) => known,
             None => count_staged(&stage).map_err(cannot_write)?,
         };
-        let after = Staged { bytes: before.bytes + complete.stamp.size, files: before.files + 1 };
-        self.check_size(after.bytes)?;
-        self.check_count(after.files)?;
-        // A commit puts what is staged in the place of what is stored.
-        self.check_account(account, codebase.size, after.bytes)?;
-        std::fs::rename(complete.aside.scratch.path(), target).map_err(cannot_write)?;
-        *staged = Some(after);
+        for complete in contents {
+            let target = stage.join(complete.digest.to_hex().as_str());
+            if target.exists() {
+                continue;
+            }
+            let size = complete.stamp.size;
+            let after = Staged { bytes: before.bytes + size, files: before.files + 1 };
+            self.check_staged(after, room)?;
+            std::fs::rename(complete.scratch.path(), target).map_err(cannot_write)?;
+            before = after;
+            *staged = Some(after);
+        }
         Ok(())
+    }
+
+    fn check_staged(&self, staged: Staged, room: u64) -> Result<()> {
+        self.check_size(staged.bytes)?;
+        self.check_count(staged.files)?;
+        self.check_within(staged.bytes, room)
     }
 }
 

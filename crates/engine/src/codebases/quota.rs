@@ -64,6 +64,13 @@ impl Inner {
         Ok(above.iter().filter(|directory| tree.stat(directory).is_err()).count() as u64)
     }
 
+    /// Whether a file that is being sent may become this big where `room` bytes can be stored.
+    pub(super) fn check_growth(&self, size: u64, room: u64) -> Result<()> {
+        self.check_file_size(size)?;
+        self.check_size(size)?;
+        self.check_within(size, room)
+    }
+
     pub(super) fn check_size(&self, size: u64) -> Result<()> {
         let most = self.limits.max_codebase_size;
         match size > most {
@@ -82,9 +89,15 @@ impl Inner {
 
     /// Whether the account stays within its limit when so much goes and so much comes.
     pub(super) fn check_account(&self, account: &str, freed: u64, added: u64) -> Result<()> {
-        let most = self.limits.max_account_size;
         let stored = self.store.stored_size(account)?;
-        match stored.saturating_sub(freed).saturating_add(added) > most {
+        let size = stored.saturating_sub(freed).saturating_add(added);
+        self.check_within(size, self.limits.max_account_size)
+    }
+
+    /// Whether this fits into what [`Inner::room`] found.
+    pub(super) fn check_within(&self, size: u64, room: u64) -> Result<()> {
+        let most = self.limits.max_account_size;
+        match size > room {
             true => Err(over_limit("max_account_size", most, "the account stores too much")),
             false => Ok(()),
         }

@@ -13,8 +13,11 @@ use crate::problem::{Problem, Result};
 use crate::store::{Digest, Stamp};
 
 use super::scratch::Scratch;
-use super::trouble::{cannot_write, over_limit};
+use super::trouble::cannot_write;
 use super::{Codebases, Inner, manifest, path};
+
+/// Whoever takes a staged file gives it another.
+pub(super) const STAGED_MODE: u32 = 0o644;
 
 /// Where the bytes of an upload go.
 #[derive(Debug, Clone)]
@@ -41,10 +44,8 @@ pub struct Upload {
     account: String,
     id: String,
     target: Target,
-    aside: Aside,
+    growing: Growing,
     md5: md5::Md5,
-    blake3: Box<blake3::Hasher>,
-    size: u64,
     /// The first bytes, which tell programs apart.
     head: Vec<u8>,
     /// What the account could store here when this began; what is in the way is told at the end.
@@ -57,17 +58,20 @@ enum Target {
     Stage(Option<Digest>),
 }
 
-/// The file as long as it is not in its place. Closed before its name is removed.
+/// A file of which more is to come, in a place of its own.
 #[derive(Debug)]
-pub(super) struct Aside {
-    pub(super) file: File,
-    pub(super) scratch: Scratch,
+pub(super) struct Growing {
+    // Closed before its name is removed.
+    file: File,
+    scratch: Scratch,
+    blake3: Box<blake3::Hasher>,
+    size: u64,
 }
 
 /// A complete file that waits to be put in its place.
 #[derive(Debug)]
 pub(super) struct Complete {
-    pub(super) aside: Aside,
+    pub(super) scratch: Scratch,
     pub(super) digest: Digest,
     pub(super) mode: u32,
     pub(super) stamp: Stamp,
@@ -85,49 +89,55 @@ impl Codebases {
         let codebase = self.inner.stored_record(account, id)?;
         Ok(Upload {
             room: self.inner.room(&codebase)?,
-            aside: self.inner.aside(id)?,
+            growing: self.inner.begin_file(id)?,
             inner: self.inner.clone(),
             account: account.to_owned(),
             id: id.to_owned(),
             target,
             md5: md5::Md5::new(),
-            blake3: Box::default(),
-            size: 0,
             head: Vec::with_capacity(4),
         })
     }
 }
 
 impl Inner {
-    fn aside(&self, id: &str) -> Result<Aside> {
+    /// An empty file beside those of the codebase.
+    pub(super) fn begin_file(&self, id: &str) -> Result<Growing> {
         let scratch = self.place(id).scratch();
         let file = File::options().write(true).create_new(true).mode(0o600).open(scratch.path());
-        Ok(Aside { file: file.map_err(cannot_write)?, scratch })
+        let file = file.map_err(cannot_write)?;
+        Ok(Growing { file, scratch, blake3: Box::default(), size: 0 })
+    }
+}
+
+impl Growing {
+    /// The next bytes, if that leaves the file within all limits.
+    pub(super) fn write(&mut self, bytes: &[u8], inner: &Inner, room: u64) -> Result<()> {
+        let size = self.size.saturating_add(bytes.len() as u64);
+        inner.check_growth(size, room)?;
+        self.file.write_all(bytes).map_err(cannot_write)?;
+        self.blake3.update(bytes);
+        self.size = size;
+        Ok(())
+    }
+
+    pub(super) fn complete(self, mode: u32) -> Result<Complete> {
+        let Self { file, scratch, blake3, .. } = self;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode)).map_err(cannot_write)?;
+        // After a loss of power the file is there as a whole or not at all, and nobody waits.
+        ringfence_sys::files::start_writeback(&file);
+        let stamp = Stamp::of(&rustix::fs::fstat(&file).map_err(cannot_write)?);
+        Ok(Complete { scratch, digest: blake3.finalize(), mode, stamp })
     }
 }
 
 impl Upload {
     /// The next bytes. After a problem the upload can only be dropped.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let size = self.size.saturating_add(bytes.len() as u64);
-        let limits = self.inner.limits;
-        if size > limits.max_file_size {
-            return Err(over_limit("max_file_size", limits.max_file_size, "the file is too big"));
-        }
-        if size > limits.max_codebase_size {
-            let most = limits.max_codebase_size;
-            return Err(over_limit("max_codebase_size", most, "the codebase gets too big"));
-        }
-        if size > self.room {
-            let most = limits.max_account_size;
-            return Err(over_limit("max_account_size", most, "the account stores too much"));
-        }
-        self.aside.file.write_all(bytes).map_err(cannot_write)?;
-        self.size = size;
+        self.growing.write(bytes, &self.inner, self.room)?;
         let missing = 4 - self.head.len();
         self.head.extend_from_slice(&bytes[..bytes.len().min(missing)]);
         self.md5.update(bytes);
-        self.blake3.update(bytes);
         Ok(())
     }
 
@@ -135,14 +145,14 @@ impl Upload {
     pub fn finish(self) -> Result<UploadDone> {
         let mode = match self.target {
             Target::File(_, mode) => file_mode(mode, &self.head),
-            Target::Stage(_) => 0o644,
+            Target::Stage(_) => STAGED_MODE,
         };
+        let complete = self.growing.complete(mode)?;
         let done = UploadDone {
-            size: self.size,
+            size: complete.stamp.size,
             md5: self.md5.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
-            blake3: self.blake3.finalize().to_hex().to_string(),
+            blake3: complete.digest.to_hex().to_string(),
         };
-        let complete = complete(self.aside, self.blake3.finalize(), mode)?;
         match self.target {
             Target::File(path, _) => self.inner.put(&self.account, &self.id, &path, complete)?,
             Target::Stage(Some(expected)) if expected != complete.digest => {
@@ -150,18 +160,10 @@ impl Upload {
                     "the content does not have the digest {expected}"
                 )));
             }
-            Target::Stage(_) => self.inner.stage(&self.account, &self.id, complete)?,
+            Target::Stage(_) => self.inner.stage(&self.account, &self.id, vec![complete])?,
         }
         Ok(done)
     }
-}
-
-fn complete(aside: Aside, digest: Digest, mode: u32) -> Result<Complete> {
-    rustix::fs::fchmod(&aside.file, Mode::from_raw_mode(mode)).map_err(cannot_write)?;
-    // After a loss of power the file is there as a whole or not at all, and nobody waits.
-    ringfence_sys::files::start_writeback(&aside.file);
-    let stamp = Stamp::of(&rustix::fs::fstat(&aside.file).map_err(cannot_write)?);
-    Ok(Complete { aside, digest, mode, stamp })
 }
 
 /// Permission bits as they are asked for, but never such that the server could not replace the file.

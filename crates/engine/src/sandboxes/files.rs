@@ -17,6 +17,9 @@ use super::reach::{Held, Reach, blocking};
 use crate::problem::{Code, Problem, Result};
 use crate::wardens::call::{Call, Step};
 
+/// In bytes, as Linux has it.
+const MOST_OF_A_TARGET: usize = 4095;
+
 /// Whose file, and with whose eyes.
 #[derive(Debug, Clone)]
 pub struct FileAt {
@@ -45,6 +48,17 @@ pub fn parse_path(spelling: &str) -> Result<WorkspacePath> {
     })
 }
 
+/// What the kernel takes as the target of a symlink.
+fn parse_target(target: &str) -> Result<Vec<u8>> {
+    let why = match target.len() {
+        0 => "target is required",
+        1..=MOST_OF_A_TARGET if !target.contains('\0') => return Ok(target.into()),
+        1..=MOST_OF_A_TARGET => "the target of a link cannot have a zero byte in it",
+        _ => "the target of a link has 4095 bytes at most",
+    };
+    Err(Problem::invalid(why))
+}
+
 /// Such that a directory called `workspace` at the top is not taken for the workspace.
 pub fn caller_spelling(path: &WorkspacePath) -> Vec<u8> {
     let ambiguous = path.components().next() == Some(&WorkspacePath::MOUNT[1..]);
@@ -69,6 +83,13 @@ impl Sandboxes {
     /// With those above it; one that is there already is fine.
     pub async fn make_directory(&self, at: &FileAt) -> Result<Entry> {
         let make = FileCall::MakeDirectory { path: at.bytes(), mode: None, parents: true };
+        one(self.file_call(at, make).await?)
+    }
+
+    /// A symlink as it is given, wherever it leads; with `parents` also the directories above it.
+    pub async fn make_symlink(&self, at: &FileAt, target: &str, parents: bool) -> Result<Entry> {
+        let target = parse_target(target)?;
+        let make = FileCall::MakeSymlink { path: at.bytes(), target, parents };
         one(self.file_call(at, make).await?)
     }
 
@@ -140,11 +161,13 @@ pub(super) struct About {
     view: View,
     path: WorkspacePath,
     to: Option<WorkspacePath>,
+    /// Of a symlink.
+    target: Option<Vec<u8>>,
 }
 
 impl About {
     pub(super) fn new(operation: &'static str, at: &FileAt) -> Self {
-        Self { operation, view: at.view, path: at.path.clone(), to: None }
+        Self { operation, view: at.view, path: at.path.clone(), to: None, target: None }
     }
 
     fn of(call: &FileCall, view: View) -> Result<Self> {
@@ -154,13 +177,18 @@ impl About {
             FileCall::Read { path, .. } => ("read", path, None),
             FileCall::Write { path, .. } => ("write", path, None),
             FileCall::MakeDirectory { path, .. } => ("mkdir", path, None),
+            FileCall::MakeSymlink { path, .. } => ("symlink", path, None),
             FileCall::Remove { path, .. } => ("remove", path, None),
             FileCall::Rename { from, to } => ("rename", from, Some(to)),
         };
         let parse = |path: &Vec<u8>| {
             WorkspacePath::from_caller(path).map_err(|e| Problem::invalid(e.to_string()))
         };
-        Ok(Self { operation, view, path: parse(path)?, to: to.map(parse).transpose()? })
+        let target = match call {
+            FileCall::MakeSymlink { target, .. } => Some(target.clone()),
+            _ => None,
+        };
+        Ok(Self { operation, view, path: parse(path)?, to: to.map(parse).transpose()?, target })
     }
 
     fn recorded(&self, error: Option<&FileError>) -> Recorded {
@@ -168,7 +196,12 @@ impl About {
         let kind = error.map(|error| error.kind().as_str());
         let refused = denial.is_some() || kind == Some("denied");
         Recorded {
-            to: self.to.as_ref().map(|to| Text::new(to.as_bytes())),
+            to: self
+                .to
+                .as_ref()
+                .map(WorkspacePath::as_bytes)
+                .or(self.target.as_deref())
+                .map(Text::new),
             view: match self.view {
                 View::Owner => Viewer::Owner,
                 View::Agent => Viewer::Agent,
@@ -201,6 +234,9 @@ fn answer(
         FileCall::List { .. } => Ok(files.list(path)?.into_iter().map(entry_to_link).collect()),
         FileCall::MakeDirectory { mode, parents, .. } => {
             files.mkdir(path, *mode, *parents).map(|entry| vec![entry_to_link(entry)])
+        }
+        FileCall::MakeSymlink { target, parents, .. } => {
+            files.symlink(path, target, *parents).map(|entry| vec![entry_to_link(entry)])
         }
         FileCall::Remove { recursive, .. } => files.remove(path, *recursive).map(|()| vec![]),
         FileCall::Rename { .. } => {

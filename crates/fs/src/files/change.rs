@@ -72,6 +72,34 @@ impl Call {
         Ok(made)
     }
 
+    pub(super) fn symlink(
+        &self,
+        path: &WorkspacePath,
+        target: &[u8],
+        parents: bool,
+    ) -> Result<Entry> {
+        let Absent { mut dir, name, rest } = match self.resolve(path, Last::Keep)? {
+            Spot::Absent(absent) if parents || absent.rest.is_empty() => absent,
+            Spot::Absent(_) => return Err(Errno::NOENT),
+            Spot::Above(_) | Spot::Found(_) => return Err(Errno::EXIST),
+        };
+        let mut names: Vec<_> = std::iter::once(name).chain(rest).collect();
+        let name = names.pop().ok_or(Errno::EXIST)?;
+        for above in &names {
+            dir = self.enter_or_make(&dir, above, DIRECTORY_MODE)?;
+        }
+        let link = self.make_link(&dir, &name, target)?;
+        self.entry(path.clone(), link.id, &self.nodes.getattr(link.id)?)
+    }
+
+    fn make_link(&self, dir: &Held, name: &[u8], target: &[u8]) -> Result<Held> {
+        let turn = self.tree.alone(&[dir.id]);
+        let made = self.hold(self.nodes.symlink((dir.id, name), target)?.id);
+        drop(turn);
+        self.tell(dir.id, name, None);
+        Ok(made)
+    }
+
     pub(super) fn remove(&self, path: &WorkspacePath, recursive: bool) -> Result<()> {
         let found = match self.resolve(path, Last::Keep)? {
             Spot::Found(found) => found,

@@ -31,6 +31,7 @@ pub(super) trait Nodes: Send + Sync {
     fn may_put(&self, at: At<'_>, there: Option<&Attr>) -> Result<()>;
     fn put(&self, at: At<'_>, staged: Temporary, mode: u32) -> Result<()>;
     fn mkdir(&self, at: At<'_>, mode: u32) -> Result<Attr>;
+    fn symlink(&self, at: At<'_>, target: &[u8]) -> Result<Attr>;
     fn unlink(&self, at: At<'_>) -> Result<()>;
     fn rmdir(&self, at: At<'_>) -> Result<()>;
     /// Says whether levels of things the kernel knows may have changed.
@@ -73,6 +74,10 @@ impl Nodes for Owner {
 
     fn mkdir(&self, at: At<'_>, mode: u32) -> Result<Attr> {
         self.guard.tree().mkdir(at.0, at.1, mode)
+    }
+
+    fn symlink(&self, at: At<'_>, target: &[u8]) -> Result<Attr> {
+        self.guard.tree().symlink(at.0, at.1, target)
     }
 
     fn unlink(&self, at: At<'_>) -> Result<()> {
@@ -155,6 +160,11 @@ impl Nodes for Agent {
     fn mkdir(&self, at: At<'_>, mode: u32) -> Result<Attr> {
         self.permits(at.0, WRITE | ENTER)?;
         Ok(self.guard.mkdir(NOBODY, at.0, at.1, mode)?.0)
+    }
+
+    fn symlink(&self, at: At<'_>, target: &[u8]) -> Result<Attr> {
+        self.permits(at.0, WRITE | ENTER)?;
+        Ok(self.guard.symlink(NOBODY, at.0, at.1, target)?.0)
     }
 
     fn unlink(&self, at: At<'_>) -> Result<()> {

@@ -257,6 +257,13 @@ impl CodebaseService for Services {
         answer(missing.map(|missing| v1::NegotiateUploadResponse { missing }))
     }
 
+    async fn stage_files(
+        &self,
+        request: Request<Streaming<v1::StageChunk>>,
+    ) -> Answer<v1::StageResult> {
+        Ok(Response::new(self.stage(request).await?))
+    }
+
     async fn commit_upload(
         &self,
         request: Request<v1::CommitUploadRequest>,

@@ -9,6 +9,11 @@ use super::sandboxes::Answer;
 use crate::caller::caller;
 use crate::status::status_of;
 
+/// Raised with every change of the API that callers can rely on.
+const API: i32 = 1;
+/// Callers that were written for an older one would misunderstand something.
+const OLDEST_API: i32 = 1;
+
 #[tonic::async_trait]
 impl ServerService for Services {
     async fn info(&self, request: Request<v1::InfoRequest>) -> Answer<v1::InfoResponse> {
@@ -19,6 +24,8 @@ impl ServerService for Services {
             account: caller.account,
             runtimes: vec!["bwrap".into()],
             local: caller.local,
+            api: API,
+            oldest_api: OLDEST_API,
         }))
     }
 }

@@ -8,6 +8,7 @@ mod logs;
 mod processes;
 mod sandboxes;
 mod sessions;
+mod staging;
 pub(crate) mod terminals;
 mod tokens;
 mod uploads;

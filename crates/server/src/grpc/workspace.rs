@@ -102,6 +102,13 @@ impl Services {
         Ok(info(entry, &WorkspacePath::root()))
     }
 
+    async fn make_symlink(&self, request: Request<v1::MakeSymlinkRequest>) -> Result<v1::FileInfo> {
+        let asked = request.get_ref();
+        let at = at(&request, &asked.sandbox_id, required("path", &asked.path)?, asked.view)?;
+        let entry = self.sandboxes.make_symlink(&at, &asked.target, asked.parents).await?;
+        Ok(info(entry, &WorkspacePath::root()))
+    }
+
     async fn remove_file(&self, request: Request<v1::RemoveFileRequest>) -> Result<v1::Empty> {
         let asked = request.get_ref();
         let at = at(&request, &asked.sandbox_id, required("path", &asked.path)?, asked.view)?;
@@ -211,6 +218,10 @@ impl WorkspaceService for Services {
 
     async fn make_directory(&self, request: Request<v1::FileRequest>) -> Answer<v1::FileInfo> {
         answer(self.file_info(request, true).await)
+    }
+
+    async fn make_symlink(&self, request: Request<v1::MakeSymlinkRequest>) -> Answer<v1::FileInfo> {
+        answer(Services::make_symlink(self, request).await)
     }
 
     async fn remove_file(&self, request: Request<v1::RemoveFileRequest>) -> Answer<v1::Empty> {

@@ -125,6 +125,7 @@ fn workspaces(table: &mut Table) {
     table.unary(Delete, FILE, "WorkspaceService.RemoveFile", call!(WorkspaceService::remove_file));
     table.unary(Get, "/v1/sandboxes/{sandbox_id}/stat", "WorkspaceService.StatFile", call!(WorkspaceService::stat_file));
     table.unary(Post, "/v1/sandboxes/{sandbox_id}/mkdir", "WorkspaceService.MakeDirectory", call!(WorkspaceService::make_directory));
+    table.unary(Post, "/v1/sandboxes/{sandbox_id}/symlink", "WorkspaceService.MakeSymlink", call!(WorkspaceService::make_symlink));
     table.unary(Post, "/v1/sandboxes/{sandbox_id}/rename", "WorkspaceService.RenameFile", call!(WorkspaceService::rename_file));
     table.unary(Get, "/v1/sandboxes/{sandbox_id}/changes", "WorkspaceService.Changes", call!(WorkspaceService::changes));
     table.unary(Get, "/v1/sandboxes/{sandbox_id}/diff", "WorkspaceService.Diff", call!(WorkspaceService::diff));

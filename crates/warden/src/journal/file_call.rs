@@ -12,7 +12,7 @@ use super::text::Text;
 pub struct FileCall {
     pub operation: Cow<'static, str>,
     pub path: Text,
-    /// Where something was moved to; of a snapshot, where the workspace goes on.
+    /// Where something was moved to, or a link leads; of a snapshot, where the workspace goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Text>,
     pub view: Viewer,
