@@ -94,6 +94,7 @@ fn settings(records: PathBuf, private: Option<PathBuf>) -> Result<Settings, Fail
         users: HOST_LOCKS.into(),
         most_per_account: usize::MAX,
         lease: Duration::from_secs(60),
+        abandoned: Duration::from_secs(10 * 60),
         journals_kept: Duration::from_secs(30 * 24 * 60 * 60),
         // Nobody can reach it there.
         host_network: true,

@@ -123,6 +123,7 @@ impl Upload {
             return Err(over_limit("max_account_size", most, "the account stores too much"));
         }
         self.aside.file.write_all(bytes).map_err(cannot_write)?;
+        self.inner.touch(&self.id);
         self.size = size;
         let missing = 4 - self.head.len();
         self.head.extend_from_slice(&bytes[..bytes.len().min(missing)]);
