@@ -89,6 +89,7 @@ pub(crate) fn settings(records: PathBuf, belongs: Belongs) -> Result<Settings, F
         users: HOST_LOCKS.into(),
         most_per_account: usize::MAX,
         lease: Duration::from_secs(60),
+        abandoned: Duration::from_secs(10 * 60),
         journals_kept: Duration::from_secs(30 * 24 * 60 * 60),
         // Nobody can reach it there.
         host_network: true,

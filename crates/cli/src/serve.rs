@@ -1,6 +1,7 @@
 //! `ringfence serve`: the API in front of all sandboxes of this host.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -53,6 +54,7 @@ pub(crate) struct ServeArgs {
 const USUAL_ADDRESS: &str = "127.0.0.1:9000";
 const USUAL_SANDBOXES: usize = 1000;
 const USUAL_LEASE: Duration = Duration::from_secs(60);
+const USUAL_ABANDONED: Duration = Duration::from_secs(10 * 60);
 const USUAL_JOURNAL_DAYS: u32 = 30;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -123,7 +125,8 @@ fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
             program: std::env::current_exe().map_err(Failure::broken)?,
             users: HOST_LOCKS.into(),
             most_per_account: asked.max_sandboxes.unwrap_or(USUAL_SANDBOXES),
-            lease: USUAL_LEASE,
+            lease: asked.lease_seconds.map_or(USUAL_LEASE, seconds),
+            abandoned: asked.abandoned_seconds.map_or(USUAL_ABANDONED, seconds),
             journals_kept: DAY * asked.keep_journals.unwrap_or(USUAL_JOURNAL_DAYS),
         },
         stored: Stored {
@@ -133,6 +136,10 @@ fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
             ..usual
         },
     })
+}
+
+fn seconds(count: NonZeroU32) -> Duration {
+    Duration::from_secs(count.get().into())
 }
 
 fn tls(asked: &ServeOptions) -> Result<Option<TlsFiles>, Failure> {

@@ -1,6 +1,7 @@
 //! The options of `ringfence serve`: on the command line, in the environment, in a file.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -48,6 +49,13 @@ pub(crate) struct ServeOptions {
     /// How many days the record of a sandbox is kept after its end [default: 30]
     #[arg(long, value_name = "DAYS", env = "RINGFENCE_KEEP_JOURNALS")]
     pub(crate) keep_journals: Option<u32>,
+    /// How many seconds a leased sandbox is kept without a sign of its holder [default: 60]
+    #[arg(long, value_name = "N", env = "RINGFENCE_LEASE_SECONDS")]
+    pub(crate) lease_seconds: Option<NonZeroU32>,
+    /// How many seconds a codebase that was made to go with its sandboxes is kept if none is made,
+    /// after the last call that sends files to it [default: 600]
+    #[arg(long, value_name = "N", env = "RINGFENCE_ABANDONED_SECONDS")]
+    pub(crate) abandoned_seconds: Option<NonZeroU32>,
     /// What to log: error, warn, info, debug, trace, or a filter such as `ringfence_engine=debug`
     /// [default: info]
     #[arg(long, value_name = "LEVEL", env = "RINGFENCE_LOG_LEVEL")]
@@ -118,6 +126,8 @@ impl ServeOptions {
             max_codebase_size: self.max_codebase_size.or(other.max_codebase_size),
             max_storage: self.max_storage.or(other.max_storage),
             keep_journals: self.keep_journals.or(other.keep_journals),
+            lease_seconds: self.lease_seconds.or(other.lease_seconds),
+            abandoned_seconds: self.abandoned_seconds.or(other.abandoned_seconds),
             log_level: self.log_level.or(other.log_level),
             log_format: self.log_format.or(other.log_format),
             state: self.state.or(other.state),

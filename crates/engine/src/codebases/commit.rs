@@ -43,6 +43,8 @@ impl Codebases {
         }
         *life.staged.lock() = None;
         inner.clear_stage(id);
+        // This may have taken long, and what it was for comes after it.
+        life.touched.now();
         inner.record(account, id)
     }
 }

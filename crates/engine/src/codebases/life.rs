@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -16,6 +17,28 @@ pub(super) struct Life {
     pub(super) holds: Mutex<Holds>,
     /// What is staged, once somebody has counted.
     pub(super) staged: Mutex<Option<Staged>>,
+    pub(super) touched: Touched,
+}
+
+/// When somebody last sent something, or asked what to send. This is not kept over a restart: then
+/// the time begins anew.
+#[derive(Debug)]
+pub(super) struct Touched(Mutex<Instant>);
+
+impl Default for Touched {
+    fn default() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+}
+
+impl Touched {
+    pub(super) fn now(&self) {
+        *self.0.lock() = Instant::now();
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.lock().elapsed()
+    }
 }
 
 /// How many look at each version, or are about to put on record that they stand on it.

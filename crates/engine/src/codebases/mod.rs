@@ -33,10 +33,12 @@
 //! | [`revise`] | the next version, out of a copy of the newest |
 //! | [`versions`], [`life`] | which version is whose |
 //! | [`place`], [`scratch`] | the layout above; what is removed again |
+//! | [`fleeting`] | those that go with their sandboxes |
 //! | [`reconcile`] | making records and directories agree again |
 
 mod build;
 mod commit;
+mod fleeting;
 mod life;
 mod listing;
 mod manifest;
@@ -145,11 +147,14 @@ impl Inner {
         found.ok_or_else(trouble::no_codebase)
     }
 
-    /// The codebase, if its files are ours to change.
+    /// The codebase, if its files are ours to change. Whoever asks is about to.
     fn stored_record(&self, account: &str, id: &str) -> Result<Codebase> {
         let codebase = self.record(account, id)?;
         match codebase.local_path {
-            None => Ok(codebase),
+            None => {
+                self.touch(id);
+                Ok(codebase)
+            }
             Some(_) => Err(trouble::used_in_place()),
         }
     }

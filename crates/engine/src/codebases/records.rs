@@ -76,16 +76,13 @@ impl Codebases {
 
     /// Refused while sandboxes or snapshots stand on it. A directory used in place is not touched.
     pub fn delete(&self, account: &str, id: &str) -> Result<()> {
-        let codebase = self.inner.record(account, id)?;
+        self.inner.record(account, id)?;
         let life = self.inner.life(id);
         let turn = life.change.lock();
         if !self.inner.store.delete_codebase(account, id)? {
             return Err(trouble::no_codebase());
         }
-        let gone = match codebase.local_path {
-            Some(_) => None,
-            None => self.inner.take_away(id),
-        };
+        let gone = self.inner.take_away(id);
         self.inner.lives.lock().remove(id);
         drop(turn);
         drop(gone);
@@ -112,9 +109,11 @@ impl Inner {
     }
 
     /// The record is gone, so what cannot be taken away now goes at the next start.
-    fn take_away(&self, id: &str) -> Option<Scratch> {
+    pub(super) fn take_away(&self, id: &str) -> Option<Scratch> {
         match self.root.discard(self.place(id).dir()) {
             Ok(gone) => Some(gone),
+            // A directory of the host was used in place, or somebody was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => {
                 tracing::warn!(codebase = id, %error, "the files of a deleted codebase are left");
                 None

@@ -66,6 +66,7 @@ impl Codebases {
 impl Staging {
     /// The next pieces. After a problem this can only be dropped.
     pub fn take<'d>(&mut self, pieces: impl IntoIterator<Item = Piece<'d>>) -> Result<()> {
+        self.inner.touch(&self.id);
         let taken = pieces.into_iter().try_for_each(|piece| self.take_piece(piece));
         // Also what came before a problem.
         let kept = self.keep();

@@ -135,6 +135,7 @@ impl Upload {
     /// The next bytes. After a problem the upload can only be dropped.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.growing.write(bytes, &self.inner, self.room)?;
+        self.inner.touch(&self.id);
         let missing = 4 - self.head.len();
         self.head.extend_from_slice(&bytes[..bytes.len().min(missing)]);
         self.md5.update(bytes);

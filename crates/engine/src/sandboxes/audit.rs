@@ -219,6 +219,7 @@ mod tests {
             users: state.join("users"),
             most_per_account: 10,
             lease: Duration::from_secs(60),
+            abandoned: Duration::from_secs(60),
             journals_kept: kept,
             belongs: Belongs::Host,
             host_network: false,

@@ -96,6 +96,14 @@ impl Sandboxes {
         self.destroy_because(account, id, "destroyed by its owner").await
     }
 
+    /// For who is about to destroy it: its codebase does not go with it.
+    pub fn keep_codebase_of(&self, account: &str, id: &str) -> Result<()> {
+        match self.inner.store.sandbox(account, id)? {
+            Some(record) => self.inner.store.keep_codebase(&record.codebase_id),
+            None => Ok(()),
+        }
+    }
+
     /// The same, with what is put on record as the reason.
     pub async fn destroy_because(&self, account: &str, id: &str, reason: &str) -> Result<()> {
         if self.inner.store.kept_journal(account, id)?.is_some() {
@@ -118,10 +126,7 @@ impl Sandboxes {
             remove_dir(&dir);
             sandboxes.release_layer(&record.layer);
             // The files it stood on may be nobody's now.
-            match record.codebase_version {
-                Some(version) => sandboxes.inner.codebases.unpin(&record.codebase_id, version),
-                None => Ok(()),
-            }
+            sandboxes.inner.codebases.release(&record.codebase_id, record.codebase_version)
         });
         removed.await.map_err(|e| Problem::internal("remove the sandbox", e))?
     }

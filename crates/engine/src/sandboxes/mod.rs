@@ -75,6 +75,8 @@ pub struct Settings {
     pub most_per_account: usize,
     /// Without a sign of life for so long, a leased sandbox is destroyed.
     pub lease: std::time::Duration,
+    /// Without a sandbox or a call to send something for so long, a fleeting codebase is deleted.
+    pub abandoned: std::time::Duration,
     /// How long the journal of a sandbox is kept after its end.
     pub journals_kept: std::time::Duration,
 }

@@ -109,7 +109,7 @@ impl Sandboxes {
                 return Err(no_snapshot());
             }
             sandboxes.release_layer(&name_of(&snapshot.layer_path));
-            inner.codebases.unpin(&snapshot.codebase_id, snapshot.codebase_version)
+            inner.codebases.release(&snapshot.codebase_id, Some(snapshot.codebase_version))
         };
         blocking(delete).await
     }

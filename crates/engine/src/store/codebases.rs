@@ -148,6 +148,27 @@ impl Store {
         })
     }
 
+    /// From now on it stays until somebody deletes it. Nothing if it is gone.
+    pub fn keep_codebase(&self, id: &str) -> Result<()> {
+        let keep = |codebase: &mut Codebase| codebase.fleeting = false;
+        self.update_codebase(id, keep).map(drop)
+    }
+
+    /// Fleeting ones of all accounts that nobody stands on: no sandbox was made of them yet.
+    pub(crate) fn unused_fleeting(&self) -> Result<Vec<String>> {
+        let sql = format!("SELECT id FROM codebases WHERE {UNUSED_FLEETING}");
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// Answers whether it was one of those.
+    pub(crate) fn delete_unused_fleeting(&self, id: &str) -> Result<bool> {
+        self.write(Survives::Kill, |connection| let_go(connection, id))
+    }
+
     /// Whether a sandbox or a snapshot stands on this version.
     pub(crate) fn is_version_used(&self, id: &str, version: i64) -> Result<bool> {
         let sql = "SELECT
@@ -156,6 +177,26 @@ impl Store {
         self.read(|connection| {
             Ok(connection.prepare_cached(sql)?.query_row((id, version), |row| row.get(0))?)
         })
+    }
+}
+
+const UNUSED_FLEETING: &str = "fleeting
+    AND NOT EXISTS (SELECT 1 FROM sandboxes WHERE codebase_id = codebases.id)
+    AND NOT EXISTS (SELECT 1 FROM snapshots WHERE codebase_id = codebases.id)";
+
+/// Deletes a fleeting codebase that nobody stands on any more; says whether it did. Asked in the
+/// transaction that takes a sandbox or a snapshot away.
+pub(super) fn let_go(connection: &Connection, id: &str) -> Result<bool> {
+    let sql = format!("DELETE FROM codebases WHERE id = ? AND {UNUSED_FLEETING}");
+    Ok(connection.prepare_cached(&sql)?.execute([id])? > 0)
+}
+
+/// The turn to change a codebase does not keep it from going with its last sandbox, so this is asked
+/// in the transaction of a change.
+pub(super) fn still_there(connection: &Connection, id: &str) -> Result<()> {
+    match record::get::<Codebase>(connection, id)? {
+        Some(_) => Ok(()),
+        None => Err(Problem::new(Code::CodebaseNotFound, "codebase not found")),
     }
 }
 

@@ -13,6 +13,7 @@ use rustix::fs::Stat;
 
 use crate::problem::Result;
 
+use super::codebases::still_there;
 use super::values::unsigned;
 use super::{Store, Survives, now_ms};
 
@@ -113,6 +114,7 @@ impl Store {
     pub(crate) fn intend(&self, id: &str, path: &[u8]) -> Result<()> {
         let sql = "INSERT OR IGNORE INTO intents (codebase_id, path) VALUES (?, ?)";
         self.write(Survives::Kill, |connection| {
+            still_there(connection, id)?;
             connection.prepare_cached(sql)?.execute((id, path))?;
             Ok(())
         })
@@ -144,6 +146,7 @@ impl Store {
     /// What is at `path` now: a file, or nothing. Counts follow, and the intent is settled.
     pub(crate) fn settle(&self, id: &str, path: &[u8], now: Option<&FileRow>) -> Result<()> {
         self.write(Survives::Kill, |connection| {
+            still_there(connection, id)?;
             let before = find(connection, id, path)?;
             match now {
                 Some(file) => put(connection, id, file)?,
@@ -172,6 +175,7 @@ impl Store {
         manifest: Option<Digest>,
     ) -> Result<()> {
         self.write(Survives::PowerLoss, |connection| {
+            still_there(connection, id)?;
             connection.execute("DELETE FROM files WHERE codebase_id = ?", [id])?;
             connection.execute("DELETE FROM intents WHERE codebase_id = ?", [id])?;
             files.iter().try_for_each(|file| put(connection, id, file))?;

@@ -8,8 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::problem::Result;
 
-use super::record;
-use super::{SandboxRecord, Store, Survives};
+use super::sandboxes::take_away;
+use super::{Store, Survives};
 
 /// The journal of a sandbox that is no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,13 +44,13 @@ impl Store {
         })
     }
 
-    /// Deletes the record of a sandbox and keeps that of its journal, in one step. Answers whether
-    /// the sandbox was there.
+    /// Deletes the record of a sandbox and keeps that of its journal, in one step; a fleeting codebase
+    /// goes with its last sandbox. Answers whether the sandbox was there.
     pub fn end_sandbox(&self, ended: &KeptJournal) -> Result<bool> {
         let sql = "INSERT OR REPLACE INTO journals
                        (sandbox_id, account, ended_ms, reason, head) VALUES (?, ?, ?, ?, ?)";
         self.write(Survives::Kill, |connection| {
-            if !record::delete::<SandboxRecord>(connection, &ended.sandbox_id)? {
+            if !take_away(connection, &ended.sandbox_id)? {
                 return Ok(false);
             }
             let KeptJournal { sandbox_id, account, ended_ms, reason, head } = ended;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ringfence_policy::Rule;
-use rusqlite::Row;
 use rusqlite::types::{Type, Value};
+use rusqlite::{Connection, Row};
 
 use crate::problem::{Code, Problem, Result};
 
+use super::codebases::let_go;
 use super::record::{self, Conditions, Listed, Page, Record};
 use super::snapshots::need_codebase;
 use super::values::{from_json, json, malformed, optional_number, optional_unsigned};
@@ -288,6 +289,15 @@ impl Store {
 
     /// Answers whether it was there.
     pub fn delete_sandbox(&self, id: &str) -> Result<bool> {
-        self.write(Survives::Kill, |connection| record::delete::<SandboxRecord>(connection, id))
+        self.write(Survives::Kill, |connection| take_away(connection, id))
     }
+}
+
+/// Deletes a record, and with it the codebase that was made for it if nobody else stands on that.
+/// Says whether there was a sandbox.
+pub(super) fn take_away(connection: &Connection, id: &str) -> Result<bool> {
+    let Some(sandbox) = record::get::<SandboxRecord>(connection, id)? else { return Ok(false) };
+    record::delete::<SandboxRecord>(connection, id)?;
+    let_go(connection, &sandbox.codebase_id)?;
+    Ok(true)
 }

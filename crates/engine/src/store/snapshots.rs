@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row};
 
 use crate::problem::{Code, Problem, Result};
 
+use super::codebases::let_go;
 use super::record::{self, Conditions, Listed, Page, Record};
 use super::values::{path, path_from};
 use super::{Codebase, SandboxRecord, Store, Survives};
@@ -157,19 +158,22 @@ impl Store {
         self.write(Survives::Kill, |connection| record::update(connection, id, change))
     }
 
-    /// Answers whether it was there. Refused while sandboxes stand on it.
+    /// Answers whether it was there. Refused while sandboxes stand on it. A fleeting codebase that
+    /// nobody else stands on goes with it.
     pub fn delete_snapshot(&self, account: &str, id: &str) -> Result<bool> {
         self.write(Survives::Kill, |connection| {
-            if record::get_of::<Snapshot>(connection, account, id)?.is_none() {
+            let Some(snapshot) = record::get_of::<Snapshot>(connection, account, id)? else {
                 return Ok(false);
-            }
+            };
             let sql = "SELECT COUNT(*) FROM sandboxes WHERE snapshot_id = ?";
             let users: i64 = connection.prepare_cached(sql)?.query_row([id], |row| row.get(0))?;
             if users > 0 {
                 let message = format!("{users} sandboxes stand on the snapshot");
                 return Err(Problem::new(Code::SnapshotInUse, message));
             }
-            record::delete::<Snapshot>(connection, id)
+            record::delete::<Snapshot>(connection, id)?;
+            let_go(connection, &snapshot.codebase_id)?;
+            Ok(true)
         })
     }
 }

@@ -23,9 +23,6 @@ use crate::status::status_of;
 pub(super) type Answer<T> = std::result::Result<Response<T>, Status>;
 type Pieces<T> = Pin<Box<dyn Stream<Item = std::result::Result<T, Status>> + Send>>;
 
-/// How often a lease is confirmed while its stream lasts.
-const LEASE_SIGN: std::time::Duration = std::time::Duration::from_secs(10);
-
 pub(super) fn answer<T>(result: Result<T>) -> Answer<T> {
     result.map(Response::new).map_err(status_of)
 }
@@ -82,6 +79,13 @@ impl Services {
             }
         }
         started
+    }
+
+    fn hold_lease(&self, account: &str, asked: &v1::LeaseSandboxRequest) -> Result<i64> {
+        match asked.bind {
+            true => self.sandboxes.bind_lease(account, &asked.sandbox_id),
+            false => self.sandboxes.renew_lease(account, &asked.sandbox_id),
+        }
     }
 
     fn list_sandboxes(
@@ -238,9 +242,14 @@ impl SandboxService for Services {
         let caller = caller(&request).map_err(status_of)?;
         let id = required("sandbox_id", &request.get_ref().sandbox_id).map_err(status_of)?;
         let (sandboxes, id) = (self.sandboxes.clone(), id.to_owned());
-        let destroy =
-            async move { sandboxes.destroy(&caller.account, &id).await.map_err(status_of) };
-        to_the_end(destroy).await?;
+        let keeps = request.get_ref().keep_codebase;
+        let destroy = async move {
+            if keeps {
+                sandboxes.keep_codebase_of(&caller.account, &id)?;
+            }
+            sandboxes.destroy(&caller.account, &id).await
+        };
+        to_the_end(async move { destroy.await.map_err(status_of) }).await?;
         Ok(Response::new(v1::Empty {}))
     }
 
@@ -322,11 +331,11 @@ impl SandboxService for Services {
         request: Request<v1::LeaseSandboxRequest>,
     ) -> Answer<Self::LeaseSandboxStream> {
         let caller = caller(&request).map_err(status_of)?;
-        let id = request.into_inner().sandbox_id;
-        self.sandboxes.renew_lease(&caller.account, &id).map_err(status_of)?;
-        let sandboxes = self.sandboxes.clone();
-        let ticks = tokio_stream::wrappers::IntervalStream::new(tokio::time::interval(LEASE_SIGN));
-        let states = ticks.map(move |_| {
+        let asked = request.into_inner();
+        self.hold_lease(&caller.account, &asked).map_err(status_of)?;
+        let (sandboxes, id) = (self.sandboxes.clone(), asked.sandbox_id);
+        let ticks = tokio::time::interval(sandboxes.lease_sign());
+        let states = tokio_stream::wrappers::IntervalStream::new(ticks).map(move |_| {
             let until = sandboxes.renew_lease(&caller.account, &id).map_err(status_of)?;
             Ok(v1::LeaseState { safe_until: Some(convert::time(until)) })
         });
@@ -338,7 +347,7 @@ impl SandboxService for Services {
         request: Request<v1::LeaseSandboxRequest>,
     ) -> Answer<v1::LeaseState> {
         let caller = caller(&request).map_err(status_of)?;
-        let until = self.sandboxes.renew_lease(&caller.account, &request.get_ref().sandbox_id);
+        let until = self.hold_lease(&caller.account, request.get_ref());
         answer(until.map(|until| v1::LeaseState { safe_until: Some(convert::time(until)) }))
     }
 }

@@ -74,7 +74,8 @@ async fn in_place(
     dir: &std::path::Path,
     mut request: v1::CreateSandboxRequest,
 ) -> Result<v1::Sandbox, Failure> {
-    let codebase = args.shape.codebase(&existing_dir(dir)?)?;
+    let codebase =
+        v1::CreateCodebaseRequest { fleeting: true, ..args.shape.codebase(&existing_dir(dir)?)? };
     let codebase = server.codebases().create_codebase(codebase).await.map_err(told)?.into_inner();
     request.codebase_id = codebase.id.clone();
     match server.sandboxes().create_sandbox(request).await {
