@@ -10,7 +10,7 @@ import stat
 import warnings
 from typing import List, Union
 
-from ._walk import open_file
+from ._regular import open_regular
 from .exceptions import InvalidConfigurationError, SandboxError
 
 
@@ -59,8 +59,9 @@ def plain_name(name: str) -> str:
 
 
 def read(path: str) -> bytes:
-    with open_file(path) as file:
-        return file.read()
+    with open_regular(os.fsencode(path)) as (descriptor, _):
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            return file.read()
 
 
 class Place:

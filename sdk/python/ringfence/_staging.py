@@ -6,7 +6,9 @@ import os
 from typing import Iterator, List, Sequence
 
 from ._progress import Progress
-from ._walk import Entry, Scan, open_file
+from ._regular import chunks as chunks_of
+from ._regular import open_regular
+from ._walk import Entry, Scan
 from ._wire import v1
 from .exceptions import UploadError
 
@@ -58,16 +60,16 @@ def chunks(
 
 
 def _pieces(root: str, entry: Entry, codebase_id: str) -> Iterator[tuple[bytes, bool]]:
-    """One more than the size says is read, so that the end is known with the last piece."""
+    """What a file had when it was looked at, and no more: one that grows has no end. What it has
+    instead now is noticed by its digest."""
+    sent = 0
     try:
-        with open_file(os.path.join(root, entry.path)) as file:
-            data = file.read(MESSAGE)
-            while True:
-                following = file.read(MESSAGE) if len(data) == MESSAGE else b""
-                yield data, not following
-                if not following:
-                    return
-                data = following
+        with open_regular(os.fsencode(os.path.join(root, entry.path))) as (descriptor, _):
+            for data in chunks_of(descriptor, entry.size, MESSAGE):
+                sent += len(data)
+                yield data, sent >= entry.size
     except OSError as error:
         raise UploadError(
-            entry.path, codebase_id, message=f"cannot read {entry.path}: {error.strerror}") from None
+            entry.path, codebase_id, message=f"cannot read {entry.path}: {error.strerror or error}") from None
+    if sent < entry.size or not entry.size:
+        yield b"", True

@@ -49,8 +49,11 @@ class Channel:
         self, method: Unary[Request, Response], request: Request, timeout: Optional[float] = None
     ) -> Response:
         call = self._callable(method, self._channel.unary_unary)
-        answer: Response = self._answered(
-            call.future(request, timeout=timeout, metadata=self._metadata), request)
+        # Ctrl-C while it waits lets go of the call, which ends it on the server too.
+        try:
+            answer: Response = call(request, timeout=timeout, metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise translated(error, self.endpoint, request) from None
         return answer
 
     def stream(
@@ -66,8 +69,10 @@ class Channel:
         about: Optional[Message] = None,
     ) -> Response:
         call = self._callable(method, self._channel.stream_unary)
-        answer: Response = self._answered(
-            call.future(iter(requests), metadata=self._metadata), about)
+        try:
+            answer: Response = call(iter(requests), metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise translated(error, self.endpoint, about) from None
         return answer
 
     def duplex(
@@ -78,16 +83,6 @@ class Channel:
 
     def close(self) -> None:
         self._channel.close()
-
-    def _answered(self, future: Any, about: Optional[Message]) -> Any:
-        try:
-            return future.result()
-        except grpc.RpcError as error:
-            raise translated(error, self.endpoint, about) from None
-        except BaseException:
-            # Ctrl-C: whoever does not wait for the answer does not want it to be worked for.
-            future.cancel()
-            raise
 
     def _callable(self, method: Method[Any, Any], kind: Callable[..., Any]) -> Any:
         found = self._callables.get(method.path)
