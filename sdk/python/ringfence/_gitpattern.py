@@ -1,8 +1,8 @@
 """One line of an ignore file, as git reads it.
 
-Everything here is bytes, because git matches bytes: `?` is one byte of a name, and a name need not be
-text. A line becomes a `Pattern`, and a pattern becomes tokens. Most patterns are plain names and need no
-more; what is left becomes a regular expression.
+Everything here is bytes, because git matches bytes: `?` is one byte of a name, and a name need not
+be text. A line becomes a `Pattern`, and a pattern becomes tokens. Most patterns are plain names and
+need no more; what is left becomes a regular expression.
 
 The expressions come from files that nobody vouches for, so they are built to take polynomial time:
 wherever an early match can do no worse than a later one, going back is cut off (see `_once`).
@@ -11,9 +11,10 @@ wherever an early match can do no worse than a later one, going back is cut off 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Iterator, Union
+from typing import Union
 
 SPECIAL = re.compile(rb"[*?\[\\]")
 SLASH = ord("/")
@@ -88,8 +89,8 @@ def tokens(pattern: Pattern) -> list[Token]:
     glob, found = pattern.glob, SPECIAL.search(pattern.glob)
     if not found:
         return [glob]
-    # Git compares what is before the first special character by itself and then looks at the rest as
-    # if it were a pattern of its own: in `foo**/bar` the stars count as being at the start.
+    # Git compares what is before the first special character by itself, and the rest as if it were
+    # a pattern of its own: in `foo**/bar` the stars count as being at the start.
     start = found.start()
     made: list[Token] = [glob[:start]] if start else []
     at = start
@@ -174,7 +175,7 @@ def _bracket(glob: bytes, at: int) -> tuple[Token, int]:
 def _bracket_item(
     glob: bytes, at: int, before: int | None, chars: set[int]
 ) -> tuple[int | None, int]:
-    """Adds one item to `chars`; returns the character a range may start from, and what comes next."""
+    """Adds one item to `chars`; returns what a range may start from, and where the next item is."""
     if glob[at : at + 2] == b"[:":
         end = glob.find(b"]", at + 2)
         if end < 0:

@@ -3,24 +3,24 @@
 From the weakest to the strongest word:
 
 1. `DEFAULT_IGNORES`,
-2. `.gitignore` and `.sandboxignore` of every directory; a deeper directory wins over the ones above it, and
-   in one directory `.sandboxignore` wins over `.gitignore`,
+2. `.gitignore` and `.sandboxignore` of every directory; a deeper directory wins over the ones above
+   it, and in one directory `.sandboxignore` wins over `.gitignore`,
 3. the patterns that the caller gives, which count as lines of a file at the root.
 
-The defaults keep secrets in, so a `.gitignore` cannot bring back what they leave out: it was written for
-git, where `!.env` is harmless. A `.sandboxignore` and the caller can.
+The defaults protect secrets, so a `.gitignore` cannot bring back what they leave out: its `!.env`
+was meant for git and not for a sandbox. A `.sandboxignore` and the caller can.
 
-`.git/info/exclude` and the user's own excludes do not count. They belong to one machine, and the same
-project must give the same sandbox everywhere.
+`.git/info/exclude` and the user's own excludes do not count. They belong to one machine, and the
+same project must give the same sandbox everywhere.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import count
-from typing import Callable, Iterable
 
 from ringfence._gitpattern import (
     Deep,
@@ -32,7 +32,7 @@ from ringfence._gitpattern import (
     parse_line,
     tokens,
 )
-from ringfence._regular import open_regular, read_up_to
+from ringfence._regular import chunks, open_regular
 
 DEFAULT_IGNORES = (
     ".git",
@@ -54,8 +54,10 @@ DEFAULT_IGNORES = (
 
 GITIGNORE = b".gitignore"
 SANDBOXIGNORE = b".sandboxignore"
+IGNORE_FILES = (GITIGNORE.decode(), SANDBOXIGNORE.decode())
 
-# An ignore file is text that nobody vouches for; a server that uses a directory in place reads as much.
+# Nobody vouches for the text of an ignore file, so what is read of it is bounded. A server that
+# uses a directory in place reads as much.
 LARGEST_IGNORE_FILE = 1 << 20
 
 
@@ -106,7 +108,7 @@ class Ignores:
     def leaves_out(self, name: bytes, is_directory: bool) -> bool:
         """Whether the entry `name` of this directory is left out.
 
-        A name below a directory that is left out must not be asked for. As in git nothing brings it back.
+        Nothing below a directory that is left out may be asked for: as in git it cannot come back.
         """
         path = self._prefix + name
         given = self._given.verdict(name, path, is_directory)
@@ -129,33 +131,34 @@ class Ignores:
 class Rules:
     """The patterns of one ignore file, compiled.
 
-    Neighbours with the same sign are one run: which of them matches makes no difference. The last run that
-    matches decides, so they are asked from the last to the first.
+    Neighbours with the same sign are one run: which of them matches makes no difference. The last
+    run that matches decides, so they are asked from the last to the first. Most names are matched
+    by nothing at all, which is found out by asking all patterns together.
     """
 
-    __slots__ = ("_runs",)
+    __slots__ = ("_all", "_runs")
 
-    def __init__(self, patterns: Iterable[Pattern]) -> None:
+    def __init__(self, patterns: list[Pattern]) -> None:
         self._runs = [_Run(run) for run in reversed(_runs(patterns))]
+        self._all = self._runs[0] if len(self._runs) == 1 else _Run(patterns)
 
     def __bool__(self) -> bool:
         return bool(self._runs)
 
     def verdict(self, name: bytes, path: bytes, is_directory: bool) -> bool | None:
         """True: left out; False: kept; None: no pattern matches. `path` is relative to the file."""
-        for run in self._runs:
-            if (run.directories if is_directory else run.others).matches(name, path):
-                return run.leaves_out
-        return None
+        if not self._all.matches(name, path, is_directory):
+            return None
+        return next(run.leaves_out for run in self._runs if run.matches(name, path, is_directory))
 
 
 @lru_cache(maxsize=256)
 def compile_text(text: bytes) -> Rules:
-    """The rules of an ignore file's text. Large projects have the same small file in many places."""
+    """The rules in an ignore file's text; large projects have the same small file many times."""
     if text.startswith(b"\xef\xbb\xbf"):
         text = text[3:]
     parsed = map(parse_line, text.split(b"\n"))
-    return Rules(pattern for pattern in parsed if pattern)
+    return Rules([pattern for pattern in parsed if pattern])
 
 
 def _compile_lines(lines: Iterable[str]) -> Rules:
@@ -172,12 +175,15 @@ class _Level:
 
 
 class _Run:
-    __slots__ = ("leaves_out", "directories", "others")
+    __slots__ = ("leaves_out", "_directories", "_others")
 
     def __init__(self, patterns: list[Pattern]) -> None:
-        self.leaves_out = not patterns[0].negated
-        self.directories = _Table(patterns)
-        self.others = _Table([pattern for pattern in patterns if not pattern.only_directories])
+        self.leaves_out = bool(patterns) and not patterns[0].negated
+        self._directories = _Table(patterns)
+        self._others = _Table([pattern for pattern in patterns if not pattern.only_directories])
+
+    def matches(self, name: bytes, path: bytes, is_directory: bool) -> bool:
+        return (self._directories if is_directory else self._others).matches(name, path)
 
 
 def _runs(patterns: Iterable[Pattern]) -> list[list[Pattern]]:
@@ -191,7 +197,7 @@ def _runs(patterns: Iterable[Pattern]) -> list[list[Pattern]]:
 
 
 class _Table:
-    """Patterns of which any may match: plain names and endings looked up, the rest in two expressions."""
+    """Patterns of which any may match: looked up where they are plain, else in two expressions."""
 
     __slots__ = ("_names", "_endings", "_paths", "_name_matches", "_path_matches")
 
@@ -255,9 +261,9 @@ def _any_of(expressions: list[bytes]) -> _Match | None:
 
 
 def _read_ignore_file(path: bytes) -> bytes:
-    """The text of an ignore file; nothing if it cannot be read or is no regular file, as for git."""
+    """The text of an ignore file; as for git none if it is unreadable or no regular file."""
     try:
-        with open_regular(path) as descriptor:
-            return read_up_to(descriptor, LARGEST_IGNORE_FILE)
+        with open_regular(path) as (descriptor, _):
+            return b"".join(chunks(descriptor, LARGEST_IGNORE_FILE))
     except OSError:
         return b""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Iterator
 
-# A name that became a symbolic link must not lead out of the directory, and a FIFO must not make us wait.
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# A name that became a symbolic link must not lead out of the directory, nor a FIFO make us wait.
+# (Where there is no such thing, there is no such flag.)
+_FLAGS = os.O_RDONLY
+for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+    _FLAGS |= getattr(os, _name, 0)
 
 
 class NotRegular(OSError):
@@ -16,18 +19,26 @@ class NotRegular(OSError):
 
 
 @contextmanager
-def open_regular(path: bytes) -> Iterator[int]:
-    """A descriptor of the regular file at `path`; raises `OSError`."""
+def open_regular(path: bytes) -> Iterator[tuple[int, os.stat_result]]:
+    """A descriptor of the regular file at `path`, and its status; raises `OSError`."""
     descriptor = os.open(path, _FLAGS)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise NotRegular("it is not a regular file")
-        yield descriptor
+        yield descriptor, status
     finally:
         os.close(descriptor)
 
 
-def read_up_to(descriptor: int, limit: int | None) -> bytes:
-    """The file's bytes, at most `limit` of them."""
-    with open(descriptor, "rb", closefd=False) as file:
-        return file.read(-1 if limit is None else limit)
+def chunks(descriptor: int, length: int, largest: int = 1 << 20) -> Iterator[bytes]:
+    """The first `length` bytes of the file, or fewer if it has become shorter.
+
+    A file that grows faster than it is read would otherwise have no end.
+    """
+    while length > 0:
+        chunk = os.read(descriptor, min(length, largest))
+        if not chunk:
+            return
+        length -= len(chunk)
+        yield chunk

@@ -69,7 +69,8 @@ def _pieces(root: str, entry: Entry, codebase_id: str) -> Iterator[tuple[bytes, 
                 sent += len(data)
                 yield data, sent >= entry.size
     except OSError as error:
+        why = error.strerror or error
         raise UploadError(
-            entry.path, codebase_id, message=f"cannot read {entry.path}: {error.strerror or error}") from None
+            entry.path, codebase_id, message=f"cannot read {entry.path}: {why}") from None
     if sent < entry.size or not entry.size:
         yield b"", True

@@ -7,10 +7,6 @@ import pytest
 
 import servers
 
-# Whatever listens on the usual port of this machine is not what these tests are about; those that
-# are say so.
-os.environ.setdefault("RINGFENCE_SDK_TESTS", "1")
-
 
 @pytest.fixture(scope="session", autouse=True)
 def own_state(tmp_path_factory):
@@ -18,6 +14,15 @@ def own_state(tmp_path_factory):
     os.environ["RINGFENCE_STATE"] = str(tmp_path_factory.mktemp("state"))
     os.environ.pop("RINGFENCE_ENDPOINT", None)
     os.environ.pop("RINGFENCE_TOKEN", None)
+
+
+@pytest.fixture(autouse=True)
+def caches(tmp_path_factory, monkeypatch):
+    """The place for caches, so that no test finds or leaves anything in the user's own."""
+    home = tmp_path_factory.mktemp("caches")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    monkeypatch.delenv("RINGFENCE_NO_CACHE", raising=False)
+    return home / "ringfence" / "digests"
 
 
 @pytest.fixture(scope="session")

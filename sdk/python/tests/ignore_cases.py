@@ -1,22 +1,23 @@
 """What is kept of a directory and what is left out, as a table.
 
-The same table holds for a scan, for git where a case is about `.gitignore` alone, and for a directory that
-a server uses in place: `build` it, mount it with `mask` and `ignore_files`, and ask for `problems`.
+The same table holds for a scan, for git where a case is about `.gitignore` alone, and for a
+directory that a server uses in place, but for `DIFFERENT_IN_PLACE`: `build` it, have it mounted
+with `mask` and with both ignore files, and ask for `problems`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable
 
 from ringfence._ignore import DEFAULT_IGNORES
 
 
 @dataclass(frozen=True)
 class Case:
-    """A path that ends in a slash is a directory. Bytes that are no text are written as surrogates."""
+    """A path that ends in a slash is a directory; bytes that are no text are surrogates."""
 
     name: str
     ignore_files: dict[str, str]
@@ -373,9 +374,9 @@ CASES = [
     *LIFTED_DEFAULTS,
 ]
 
-# Where a directory that is used in place shows something else. The mask ranks above all ignore files,
-# so that a `.sandboxignore` cannot lift a default that is part of it; the rest is where the matcher of
-# `crates/fs` is not git's.
+# Where a directory that is used in place shows something else. The mask ranks above all ignore
+# files, so that a `.sandboxignore` cannot lift a default that is part of it; the rest is where the
+# matcher of `crates/fs` is not git's.
 DIFFERENT_IN_PLACE = {
     *(case.name for case in LIFTED_DEFAULTS),
     "a backslash before the last slash matches nothing",

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from git_oracle import Git, ignored_by_us, needs_git, paths_of
 from ignore_cases import CASES, DIFFERENT_IN_PLACE, Case
+
 from ringfence._ignore import LARGEST_IGNORE_FILE, Ignores, compile_text
 
 CLASSES = "alnum alpha blank cntrl digit graph lower print punct space upper xdigit".split()
