@@ -68,7 +68,7 @@ mod tests {
         symlink(&other, tree.join("a/link")).unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         for dir in [&tree.join("a/b"), &tree.join("a"), &other] {
-            fs::set_permissions(dir, Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(dir, Permissions::from_mode(0o000)).unwrap();
         }
         tree.as_path().into_with_c_str(|path| open_up(CWD, path)).unwrap();
         assert_eq!([mode(&tree), mode(&tree.join("a")), mode(&tree.join("a/b"))], [0o700; 3]);

@@ -54,7 +54,7 @@ async fn a_reader_begins_where_it_says_and_sees_refusals_only_if_it_asks() {
         priority: 1000,
         ..Default::default()
     };
-    let sandbox = Sandbox::start(&server, &[rule]).await;
+    let sandbox = Sandbox::start(&server.tcp, &[rule]).await;
     sandbox.ok("echo fine > /workspace/open; cat /workspace/secret || true").await;
     sandbox.stop().await;
     let whole = rest(&mut sandbox.events(all()).await).await;
@@ -79,7 +79,7 @@ async fn the_record_outlives_the_sandbox_and_the_server() {
     let before = rest(&mut sandbox.events(all()).await).await;
     assert_eq!(before.last().unwrap().kind, "sandbox_ended");
     server.kill_and_restart().await;
-    let sandbox = Sandbox::at(&server, &sandbox.id);
+    let sandbox = Sandbox::at(&server.tcp, &sandbox.id);
     assert_eq!(rest(&mut sandbox.events(all()).await).await, before);
     let verdict = sandbox.verdict().await;
     assert!(verdict.intact && verdict.events == before.len() as i64, "{verdict:?}");
@@ -99,14 +99,14 @@ async fn a_server_killed_while_it_destroys_leaves_nothing_without_an_owner() {
     }
     server.kill_and_restart().await;
     assert!(!aside.exists());
-    let sandbox = Sandbox::at(&server, &sandbox.id);
+    let sandbox = Sandbox::at(&server.tcp, &sandbox.id);
     sandbox.ok("true").await;
     sandbox.destroy().await;
     // As after the second: it is off the record, and its directory is still there.
     std::fs::create_dir_all(dir.join("home")).unwrap();
     server.kill_and_restart().await;
     assert!(!dir.exists());
-    assert!(Sandbox::at(&server, &sandbox.id).verdict().await.intact);
+    assert!(Sandbox::at(&server.tcp, &sandbox.id).verdict().await.intact);
 }
 
 #[tokio::test]

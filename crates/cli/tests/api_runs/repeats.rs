@@ -55,7 +55,7 @@ async fn a_command_is_run_once_and_answered_twice_also_by_the_next_server() {
     let again = sandbox.sandboxes.exec(exec(&sandbox, "r", command)).await.unwrap().into_inner();
     assert_eq!(first, again);
     server.kill_and_restart().await;
-    let mut sandbox = Sandbox::at(&server, &sandbox.id);
+    let mut sandbox = Sandbox::at(&server.tcp, &sandbox.id);
     let later = sandbox.sandboxes.exec(exec(&sandbox, "r", command)).await.unwrap().into_inner();
     assert_eq!(first, later);
     assert_eq!(sandbox.ok("cat /tmp/runs").await, "run\n");

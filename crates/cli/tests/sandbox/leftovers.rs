@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ringfence_sys::files::Locked;
 
-use crate::support::eventually;
+use crate::support::PATIENCE;
 
 /// The traces of one sandbox on the host.
 pub(crate) struct Leftovers {
@@ -36,15 +37,15 @@ impl Leftovers {
 
     /// Waits until nothing is found: the kernel takes its time with what has been killed.
     pub(crate) fn assert_none(&self) {
-        let mut last = BTreeSet::new();
-        let clean = || {
-            last = self.found();
-            last.is_empty()
-        };
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            eventually("nothing is left", clean);
-        }));
-        assert!(result.is_ok(), "left of {}: {last:#?}", self.id);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let found = self.found();
+            if found.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "left of {}: {found:#?}", self.id);
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Those in its groups, those that were told its directory, and those that see mounts below it.

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::confinement::Host;
 use crate::leftovers::Leftovers;
-use crate::support::{processes_with, require_sandbox};
+use crate::support::{processes_with, require_sandbox, unique_sleep};
 
 const USER: u32 = 65534;
 
@@ -194,6 +195,36 @@ fn whatever_is_killed_nothing_is_left_for_an_ordinary_user_either() {
         assert!(!caller.wait().unwrap().success());
         account.assert_nothing_left();
     }
+}
+
+/// Directories of one's own that have no mode cannot be looked into, and so not emptied.
+#[test]
+fn a_server_of_one_process_removes_whatever_an_ordinary_users_sandbox_left() {
+    require_root!();
+    let account = Account::new();
+    let mut owner = Command::new("sleep").arg(unique_sleep()).uid(USER).spawn().unwrap();
+    let mut server = account.command();
+    server.args(["serve", "--for-process", &owner.id().to_string(), "--state"]);
+    let mut server = server.arg(account.path("state")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let endpoint = format!("unix://{}", line.trim_end().strip_prefix("ready ").unwrap());
+    let ask = |words: &[&str]| {
+        let mut command = account.command();
+        command.env("RINGFENCE_ENDPOINT", &endpoint).args(["sandbox"]).args(words);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        text(&output.stdout).trim_end().to_owned()
+    };
+    let base = account.path("base");
+    let base = base.to_str().unwrap();
+    let id = ask(&["create", "--preset", "full-access", "--start", "--dir", base]);
+    let script = "for at in . /tmp ~; do mkdir -p $at/a/b; touch $at/a/b/c; chmod 0 $at/a; done";
+    ask(&["exec", &id, "--", "sh", "-c", script]);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(server.wait().unwrap().success());
+    assert_eq!(account.path("state/processes").read_dir().unwrap().count(), 0);
 }
 
 /// `run` is the caller itself; the others are found by what they are called.

@@ -196,7 +196,7 @@ fn unreadable(error: ReadError) -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
     use std::time::Duration;
 
@@ -209,7 +209,7 @@ mod tests {
     use crate::sandboxes::{Belongs, Settings};
     use crate::store::{LOCAL, Store};
 
-    fn sandboxes(state: &Path, kept: Duration) -> Sandboxes {
+    pub(crate) fn sandboxes(state: &Path, kept: Duration) -> Sandboxes {
         let store = Store::open(state).unwrap();
         store.ensure_account("other").unwrap();
         let codebases = Codebases::new(store.clone(), Limits::default()).unwrap();

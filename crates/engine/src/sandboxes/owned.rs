@@ -69,3 +69,27 @@ pub async fn clean_up_after(state: &Path, users: &Path) -> bool {
     }
     all_ended
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Caller;
+    use crate::codebases::NewCodebase;
+    use crate::sandboxes::create::CreateSandbox;
+    use crate::store::LOCAL;
+
+    #[tokio::test]
+    async fn a_call_that_is_late_makes_no_sandbox_that_would_be_left() {
+        let state = tempfile::tempdir().unwrap();
+        let sandboxes = crate::sandboxes::audit::tests::sandboxes(state.path(), LONGEST);
+        let wanted =
+            NewCodebase { name: "n".into(), owner_id: "o".into(), ..NewCodebase::default() };
+        let codebase_id = sandboxes.inner.codebases.create(LOCAL, wanted).unwrap().id;
+        let wanted = CreateSandbox { codebase_id, ..CreateSandbox::default() };
+        let caller = Caller { account: LOCAL.into(), local: true };
+        sandboxes.create(&caller, wanted.clone()).unwrap();
+        sandboxes.destroy_all().await;
+        assert!(sandboxes.create(&caller, wanted).is_err());
+        assert_eq!(sandboxes.inner.store.all_sandboxes().unwrap().len(), 0);
+    }
+}

@@ -10,13 +10,14 @@ use tonic_types::StatusExt;
 #[path = "../../sandbox/support/host.rs"]
 #[allow(dead_code)]
 mod host;
+pub(crate) mod owned;
 mod sandbox;
 mod server;
 
-use host::processes_with;
-pub(crate) use host::{any_alive, unique_sleep};
+pub(crate) use host::{any_alive, processes_with, unique_sleep};
+pub(crate) use owned::Owned;
 pub(crate) use sandbox::Sandbox;
-pub(crate) use server::Server;
+pub(crate) use server::{Server, connect};
 
 /// Longer than anything takes on a busy machine: it finds what hangs, and nothing else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

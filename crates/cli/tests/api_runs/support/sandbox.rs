@@ -9,7 +9,7 @@ use ringfence_wire::v1::terminal_service_client::TerminalServiceClient;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{Server, processes_with, within};
+use super::{processes_with, within};
 
 #[derive(Clone)]
 pub(crate) struct Sandbox {
@@ -22,13 +22,19 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     /// One that runs, on an empty codebase, with full access and these rules.
-    pub(crate) async fn start(server: &Server, rules: &[v1::PermissionRule]) -> Self {
-        let mut codebases = CodebaseServiceClient::new(server.tcp.clone());
-        let wanted = v1::CreateCodebaseRequest {
-            name: "c".into(),
-            owner_id: "o".into(),
-            ..Default::default()
-        };
+    pub(crate) async fn start(server: &Channel, rules: &[v1::PermissionRule]) -> Self {
+        Self::on(server, v1::CreateCodebaseRequest::default(), rules).await
+    }
+
+    /// The same on another codebase.
+    pub(crate) async fn on(
+        server: &Channel,
+        codebase: v1::CreateCodebaseRequest,
+        rules: &[v1::PermissionRule],
+    ) -> Self {
+        let mut codebases = CodebaseServiceClient::new(server.clone());
+        let wanted =
+            v1::CreateCodebaseRequest { name: "c".into(), owner_id: "o".into(), ..codebase };
         let codebase = codebases.create_codebase(wanted).await.unwrap().into_inner();
         let wanted = v1::CreateSandboxRequest {
             codebase_id: codebase.id,
@@ -37,14 +43,14 @@ impl Sandbox {
             start: true,
             ..Default::default()
         };
-        let mut sandboxes = SandboxServiceClient::new(server.tcp.clone());
+        let mut sandboxes = SandboxServiceClient::new(server.clone());
         let sandbox = within(sandboxes.create_sandbox(wanted)).await.unwrap().into_inner();
         Self::at(server, &sandbox.id)
     }
 
     /// The one that has this id.
-    pub(crate) fn at(server: &Server, id: &str) -> Self {
-        let channel = || server.tcp.clone();
+    pub(crate) fn at(server: &Channel, id: &str) -> Self {
+        let channel = || server.clone();
         Self {
             id: id.into(),
             sandboxes: SandboxServiceClient::new(channel()),

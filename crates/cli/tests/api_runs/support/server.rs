@@ -50,7 +50,7 @@ impl Server {
     }
 
     pub(crate) async fn sandbox(&self) -> Sandbox {
-        Sandbox::start(self, &[]).await
+        Sandbox::start(&self.tcp, &[]).await
     }
 }
 
@@ -71,13 +71,17 @@ async fn launch(dir: &Path, arguments: &[String]) -> (Child, Channel, Channel) {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("ready"), "{line:?}");
     let tcp = Endpoint::from_shared(format!("http://{address}")).unwrap();
-    let unix = Endpoint::from_static("http://localhost");
+    (child, tcp.connect().await.unwrap(), connect(socket).await)
+}
+
+/// A connection to a Unix socket.
+pub(crate) async fn connect(socket: PathBuf) -> Channel {
     let connector = tower::service_fn(move |_| {
         let socket = socket.clone();
         async move { UnixStream::connect(socket).await.map(TokioIo::new) }
     });
-    let unix = unix.connect_with_connector(connector).await.unwrap();
-    (child, tcp.connect().await.unwrap(), unix)
+    let unix = Endpoint::from_static("http://localhost");
+    unix.connect_with_connector(connector).await.unwrap()
 }
 
 fn free_address() -> SocketAddr {
