@@ -170,18 +170,18 @@ fn a_link_is_made_as_it_is_given_and_nothing_is_followed_or_replaced_for_it() {
 #[test]
 fn the_agent_makes_links_where_it_may_write_wherever_they_lead() {
     let make = place(&[]);
-    let make = || make().file("vault/key", "k").rule("none:/vault/**@10").rule("read:/etc/**@10");
+    let make = || make().file("my.key", "k").rule("none:**/*.key@10").rule("read:/etc/**@10");
     in_both_modes(make, |place, mounted| {
         let files = mounted.files(View::Agent);
-        for refused in ["etc/link", "vault/link", "vault/key", "etc/new/link"] {
-            let target = place.mnt(refused);
-            assert_eq!(code(files.symlink(&p(refused), b"x", true)), 13, "{refused}");
-            if refused != "etc/new/link" {
-                assert_eq!(io_code(symlink("x", target)), 13, "{refused}");
-            }
+        for (path, refused) in
+            [("etc/link", 13), ("new.key", 13), ("my.key", 13), ("etc/passwd", 17), ("none/x", 2)]
+        {
+            assert_eq!(code(files.symlink(&p(path), b"x", false)), refused, "{path}");
+            assert_eq!(io_code(symlink("x", place.mnt(path))), refused, "{path} for a program");
         }
-        assert_eq!(code(files.symlink(&p("etc/passwd"), b"x", false)), 17);
-        files.symlink(&p("door"), b"vault/key", false).unwrap();
+        assert_eq!(code(files.symlink(&p("etc/new/link"), b"x", true)), 13);
+        files.symlink(&p("door"), b"my.key", false).unwrap();
         assert_eq!(code(files.read(&p("door"))), 2, "a link opens nothing");
+        assert_eq!(owner(mounted).get("door"), "k");
     });
 }
