@@ -116,6 +116,8 @@ class Prober:
     def make(self, path):
         self.call(self.client.workspace.MakeDirectory,
                   v1.FileRequest(sandbox_id=self.sandbox, path=path))
+        self.call(self.client.workspace.MakeSymlink, v1.MakeSymlinkRequest(
+            sandbox_id=self.sandbox, path=f"{path}-link", target=path, parents=True))
 
     def move(self, source, target):
         self.call(self.client.workspace.RenameFile, v1.RenameFileRequest(

@@ -74,8 +74,8 @@ def kinds_of(method):
     return sorted({FIELDS[name] for name in fields_of(method.input_type) if name in FIELDS})
 
 
-# What is said beside the ids, so that nothing but them can be wrong. `UploadFiles`, `WriteFile`,
-# `ExecAttached` and `AttachTerminal` have messages of their own below.
+# What is said beside the ids, so that nothing but them can be wrong. `UploadFiles`, `StageFiles`,
+# `WriteFile`, `ExecAttached` and `AttachTerminal` have messages of their own below.
 BESIDE = {
     "CodebaseService.GetCodebase": {}, "CodebaseService.DeleteCodebase": {},
     "CodebaseService.DownloadFile": {"file_path": "secret.txt"},
@@ -103,6 +103,7 @@ BESIDE = {
     "WorkspaceService.ReadFile": {"path": "secret.txt"},
     "WorkspaceService.StatFile": {"path": "secret.txt"},
     "WorkspaceService.ListDirectory": {}, "WorkspaceService.MakeDirectory": {"path": "hostile"},
+    "WorkspaceService.MakeSymlink": {"path": "hostile", "target": "secret.txt"},
     "WorkspaceService.RemoveFile": {"path": "secret.txt"},
     "WorkspaceService.RenameFile": {"from": "secret.txt", "to": "hostile"},
     "WorkspaceService.Changes": {}, "WorkspaceService.Diff": {}, "WorkspaceService.Apply": {},
@@ -120,6 +121,11 @@ def _upload(ids):
     return [v1.UploadChunk(metadata=begin), v1.UploadChunk(data=b"hostile")]
 
 
+def _stage(ids):
+    piece = v1.StageChunk.Piece(data=b"hostile", end=True)
+    return [v1.StageChunk(codebase_id=ids.codebase, pieces=[piece])]
+
+
 def _write(ids):
     begin = v1.WriteFileChunk.Begin(sandbox_id=ids.sandbox, path="secret.txt")
     return [v1.WriteFileChunk(begin=begin), v1.WriteFileChunk(data=b"hostile")]
@@ -135,7 +141,8 @@ def _attach(ids):
     return [v1.TerminalInput(attach=asked), v1.TerminalInput(data=b"hostile\n")]
 
 
-STREAMED = {"CodebaseService.UploadFiles": _upload, "WorkspaceService.WriteFile": _write,
+STREAMED = {"CodebaseService.UploadFiles": _upload, "CodebaseService.StageFiles": _stage,
+            "WorkspaceService.WriteFile": _write,
             "SandboxService.ExecAttached": _attached, "TerminalService.AttachTerminal": _attach}
 
 

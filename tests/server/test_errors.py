@@ -115,6 +115,23 @@ def test_what_the_policy_refuses(ways):
         "PERMISSION_DENIED", CODE.PERMISSION_DENIED, 403, ["path", "level_needed", "rule"])
 
 
+def test_a_file_that_is_there(ways, sandbox):
+    ways.both_refuse(
+        lambda: ways.client.workspace.MakeSymlink(
+            v1.MakeSymlinkRequest(sandbox_id=sandbox, path="/hello.txt", target="x")),
+        lambda: ways.rest("POST", f"/v1/sandboxes/{sandbox}/symlink", path="/hello.txt", target="x"),
+        "FILE_ALREADY_EXISTS", CODE.ALREADY_EXISTS, 409, ["path"])
+
+
+def test_links_that_lead_nowhere_at_all(ways, sandbox):
+    for target in ("", "a\0b", "x" * 4096):
+        ways.both_refuse(
+            lambda: ways.client.workspace.MakeSymlink(
+                v1.MakeSymlinkRequest(sandbox_id=sandbox, path="/link", target=target)),
+            lambda: ways.rest("POST", f"/v1/sandboxes/{sandbox}/symlink", path="/link", target=target),
+            "INVALID_ARGUMENT", CODE.INVALID_ARGUMENT, 400)
+
+
 def test_a_sandbox_that_does_not_run(ways):
     codebase = ways.client.new_codebase()
     asked = v1.CreateSandboxRequest(codebase_id=codebase)

@@ -7,7 +7,7 @@
 //! | [`show`], [`table`] | what is printed |
 //! | [`attached`], [`input`], [`signals`] | a command with the streams and signals of this process |
 //! | [`terminal`] | a terminal put through to this one |
-//! | [`codebase`], [`push`], [`walk`] | stored files |
+//! | [`codebase`], [`push`], [`walk`], [`staging`] | stored files |
 //! | [`sandbox`] | sandboxes and what is in them |
 //! | [`session`], [`process`], [`token`] | shells that live on, the background, who may call |
 

@@ -166,3 +166,75 @@ impl Outgoing {
         self.messages.is_closed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str, blake3: &str) -> v1::ManifestEntry {
+        v1::ManifestEntry { path: path.into(), blake3: blake3.into(), ..Default::default() }
+    }
+
+    #[test]
+    fn a_file_that_is_not_what_it_was_is_named() {
+        let all = [entry("a", "1"), entry("b", "2"), entry("c", "3")];
+        let stored = |digests: &[&str]| digests.iter().map(|d| d.to_string()).collect::<Vec<_>>();
+        assert!(check(&all, &[2, 0], &stored(&["3", "1"])).is_ok());
+        let failure = check(&all, &[2, 1], &stored(&["3", "9"])).unwrap_err();
+        assert!(format!("{failure:?}").contains("b was changed while it was sent"), "{failure:?}");
+        assert!(check(&all, &[0, 1], &stored(&["1"])).is_err());
+    }
+
+    /// What came out, put together again.
+    fn contents(mut messages: mpsc::Receiver<v1::StageChunk>) -> (Vec<Vec<u8>>, usize) {
+        let (mut contents, mut count, mut next) = (Vec::new(), 0, Vec::new());
+        while let Ok(message) = messages.try_recv() {
+            assert_eq!(message.codebase_id, if count == 0 { "cb" } else { "" });
+            assert!(
+                message.pieces.iter().map(|piece| piece.data.len()).sum::<usize>() < 2 * MESSAGE
+            );
+            count += 1;
+            for piece in message.pieces {
+                next.extend_from_slice(&piece.data);
+                if piece.end {
+                    contents.push(std::mem::take(&mut next));
+                }
+            }
+        }
+        assert!(next.is_empty());
+        (contents, count)
+    }
+
+    #[test]
+    fn small_files_share_messages_and_large_ones_take_several() {
+        let dir = tempfile::tempdir().unwrap();
+        let sizes = [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * MESSAGE + 7, 0, 5];
+        let write = |(number, size): (usize, &usize)| {
+            let content = vec![number as u8; *size];
+            std::fs::write(dir.path().join(number.to_string()), &content).unwrap();
+            content
+        };
+        let expected: Vec<Vec<u8>> = sizes.iter().enumerate().map(write).collect();
+        let all = (0..sizes.len()).map(|number| entry(&number.to_string(), "")).collect();
+        let (codebase_id, root) = ("cb".into(), dir.path().to_owned());
+        let (next, bar) = (AtomicUsize::new(0), ProgressBar::hidden());
+        let files = Files { codebase_id, root, all, next, bar };
+        let (messages, received) = mpsc::channel(100);
+        let sent = files.read(Outgoing::new("cb", messages)).unwrap();
+        assert_eq!(sent, (0..sizes.len()).collect::<Vec<_>>());
+        let (contents, count) = contents(received);
+        assert!(contents == expected);
+        assert!(count <= 5, "{count} messages");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (all, root) = (vec![entry("gone", "1")], dir.path().to_owned());
+        let (next, bar) = (AtomicUsize::new(0), ProgressBar::hidden());
+        let files = Files { codebase_id: "cb".into(), root, all, next, bar };
+        let (messages, _received) = mpsc::channel(1);
+        let failure = files.read(Outgoing::new("cb", messages)).unwrap_err();
+        assert!(format!("{failure:?}").contains("cannot read gone"), "{failure:?}");
+    }
+}

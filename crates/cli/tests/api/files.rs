@@ -11,6 +11,32 @@ async fn list(server: &Server, id: &str, path: &str, recursive: bool) -> Vec<v1:
     server.workspaces().list_directory(wanted).await.unwrap().into_inner().files
 }
 
+async fn link(
+    server: &Server,
+    id: &str,
+    path: &str,
+    target: &str,
+) -> Result<v1::FileInfo, tonic::Status> {
+    link_as(server, id, path, target, View::Owner).await
+}
+
+async fn link_as(
+    server: &Server,
+    id: &str,
+    path: &str,
+    target: &str,
+    view: View,
+) -> Result<v1::FileInfo, tonic::Status> {
+    let wanted = v1::MakeSymlinkRequest {
+        sandbox_id: id.into(),
+        path: path.into(),
+        target: target.into(),
+        view: view.into(),
+        parents: true,
+    };
+    Ok(server.workspaces().make_symlink(wanted).await?.into_inner())
+}
+
 /// A bit of everything.
 async fn work(server: &Server, id: &str, tag: &str) {
     let file = |path: &str| v1::FileRequest {
@@ -26,6 +52,8 @@ async fn work(server: &Server, id: &str, tag: &str) {
     assert_eq!(found.full_path, format!("/{tag}/deep/new.txt"));
     let made = server.workspaces().make_directory(file(&format!("{tag}/made/below"))).await;
     assert!(made.unwrap().into_inner().is_dir);
+    link(server, id, &format!("{tag}/made/links/up"), "../../../kept.txt").await.unwrap();
+    assert_eq!(server.read(id, &format!("{tag}/made/links/up")).await.unwrap(), "kept");
     let (from, to) = (format!("{tag}/deep/new.txt"), format!("/workspace/{tag}/moved.txt"));
     let rename = v1::RenameFileRequest { sandbox_id: id.into(), from, to, ..Default::default() };
     server.workspaces().rename_file(rename).await.unwrap();
@@ -88,6 +116,9 @@ async fn what_is_hidden_is_not_found_and_what_may_only_be_seen_is_refused_with_t
         assert!(details["rule"].contains("/shown.txt"), "{details:?}");
         let written = said(server.write_as(&id, "ro.txt", "x", View::Agent).await);
         assert_eq!(written.2["level_needed"], "write");
+        let linked = said(link_as(&server, &id, "secret/door", "key", View::Agent).await);
+        // For the agent there is no directory, and it may not make one.
+        assert_eq!((linked.1.as_str(), &*linked.2["path"]), ("PERMISSION_DENIED", "/secret"));
         // The owner sees and may everything.
         assert_eq!(server.read(&id, "secret/key").await.unwrap(), "k");
         assert_eq!(server.read(&id, "shown.txt").await.unwrap(), "s");
@@ -111,7 +142,12 @@ async fn planted_symlinks_lead_nowhere_outside_the_workspace() {
         if !running {
             server.stop_sandbox(&id).await;
         }
-        for path in ["file", "dir/secret", "up"] {
+        // Who may use the API can make such links too, and they lead nowhere either.
+        let made = format!("made-{running}");
+        let target = outside.join("secret");
+        let planted = link(&server, &id, &made, target.to_str().unwrap()).await.unwrap();
+        assert_eq!(planted.target, target.to_str().unwrap());
+        for path in ["file", "dir/secret", "up", &made] {
             assert_eq!(said(server.read(&id, path).await).0, Code::NotFound, "{path}");
             assert_eq!(said(server.download(&codebase, path).await).0, Code::NotFound, "{path}");
             assert!(server.write(&id, path, "planted").await.is_err(), "{path}");
@@ -131,6 +167,7 @@ async fn calls_that_make_no_sense_are_refused_in_the_same_words_in_every_state()
     let server = Server::start().await;
     let codebase = server.codebase(&[("d/f", "f")]).await;
     let id = server.sandbox(&codebase, &[]).await;
+    let long = "x".repeat(4096);
     for running in [false, true] {
         if running {
             server.start_sandbox(&id).await;
@@ -142,6 +179,11 @@ async fn calls_that_make_no_sense_are_refused_in_the_same_words_in_every_state()
         assert_eq!(said(server.read(&id, "d").await).1, "INVALID_ARGUMENT");
         assert_eq!(said(server.read(&id, "nothing").await).1, "FILE_NOT_FOUND");
         assert_eq!(said(server.write(&id, "", "x").await).1, "INVALID_ARGUMENT");
+        for (path, target) in [("", "x"), ("../x", "x"), ("l", ""), ("l", "a\0b"), ("l", &long)] {
+            assert_eq!(said(link(&server, &id, path, target).await).1, "INVALID_ARGUMENT");
+        }
+        let taken = said(link(&server, &id, "d/f", "x").await);
+        assert_eq!((taken.0, taken.1.as_str()), (Code::AlreadyExists, "FILE_ALREADY_EXISTS"));
     }
     assert_eq!(said(server.read("sb_0011223344556677", "x").await).1, "SANDBOX_NOT_FOUND");
 }
@@ -153,6 +195,7 @@ async fn what_callers_do_with_files_is_on_record_whether_it_runs_or_not() {
     let codebase = server.codebase(&[("a", "a")]).await;
     let id = server.sandbox(&codebase, &[]).await;
     server.write(&id, "one", "1").await.unwrap();
+    link(&server, &id, "three", "../../to").await.unwrap();
     server.start_sandbox(&id).await;
     server.write(&id, "two", "2").await.unwrap();
     server.stop_sandbox(&id).await;
@@ -167,6 +210,8 @@ async fn what_callers_do_with_files_is_on_record_whether_it_runs_or_not() {
     let calls = text.lines().filter(|line| line.contains("\"file_call\""));
     assert!(calls.clone().any(|line| line.contains("/one")), "{text}");
     assert!(calls.clone().any(|line| line.contains("/two")), "{text}");
+    let is_link = |line: &str| line.contains("/three") && line.contains(r#""to":"../../to""#);
+    assert!(calls.clone().any(is_link), "{text}");
 }
 
 /// Who it is on the host.

@@ -85,3 +85,27 @@ fn a_push_that_fails_leaves_no_codebase() {
     failed(&output, 2, &["not UTF-8", "hint: "]);
     assert_eq!(server.json(&["codebase", "ls"]), serde_json::json!([]));
 }
+
+#[test]
+fn files_of_all_sizes_arrive_as_they_are() {
+    let server = Server::start();
+    let tree = server.dir.path().join("sizes");
+    let sizes = [0, 1, 262_143, 262_144, 262_145, 1_048_576, 5_000_001];
+    for size in sizes {
+        put(&tree.join(size.to_string()), &"x".repeat(size));
+    }
+    for number in 0..300 {
+        put(&tree.join(format!("small/{number}")), &number.to_string());
+    }
+    let id = server.says(&["codebase", "push", tree.to_str().unwrap()]);
+    for size in sizes {
+        let to = server.dir.path().join("out");
+        let (path, to) = (size.to_string(), to.to_str().unwrap());
+        server.says(&["codebase", "get", &id, &path, "-o", to]);
+        assert!(std::fs::read(to).unwrap() == "x".repeat(size).into_bytes(), "{size}");
+    }
+    for number in ["0", "7", "299"] {
+        assert_eq!(server.says(&["codebase", "get", &id, &format!("small/{number}")]), number);
+    }
+    assert_eq!(server.json(&["codebase", "show", &id])["fileCount"], 307);
+}

@@ -43,6 +43,8 @@ pub struct Staging {
     room: u64,
     growing: Option<Growing>,
     complete: Vec<Complete>,
+    /// Not the constant, so that a test need not send as many.
+    pub(super) most_files: u64,
     digests: Vec<Digest>,
     bytes: u64,
 }
@@ -57,6 +59,7 @@ impl Codebases {
             id: id.to_owned(),
             growing: None,
             complete: Vec::new(),
+            most_files: MOST_FILES,
             digests: Vec::new(),
             bytes: 0,
         })
@@ -87,11 +90,10 @@ impl Staging {
     }
 
     fn begin_file(&self) -> Result<Growing> {
-        match self.digests.len() as u64 >= MOST_FILES {
-            true => {
-                Err(over_limit("max_files_of_a_stream", MOST_FILES, "these are too many files")
-                    .with("hint", "send the rest in another stream"))
-            }
+        let most = self.most_files;
+        match self.digests.len() as u64 >= most {
+            true => Err(over_limit("max_files_of_a_stream", most, "these are too many files")
+                .with("hint", "send the rest in another stream")),
             false => self.inner.begin_file(&self.id),
         }
     }

@@ -140,3 +140,48 @@ fn the_agent_meets_the_policy_at_every_component_of_a_symlink() {
         assert_eq!(owner(mounted).get("door"), "secret");
     });
 }
+
+#[test]
+fn a_link_is_made_as_it_is_given_and_nothing_is_followed_or_replaced_for_it() {
+    let links = &[("current", "releases/3"), ("dangling", "nowhere"), ("out", "/etc")];
+    in_both_modes(place(links), |place, mounted| {
+        let files = owner(mounted);
+        // Programs have asked for it before, so that the kernel remembers that it is not there.
+        assert_eq!(io_code(fs::symlink_metadata(place.mnt("made"))), 2);
+        for target in ["top", "../../../etc/passwd", "/proc/self/root", "none//./x", "\u{fc} \n"] {
+            let made = files.symlink(&p("made"), target.as_bytes(), false).unwrap();
+            assert_eq!((made.kind.as_str(), made.target.unwrap()), ("symlink", target.into()));
+            assert_eq!(fs::read_link(place.mnt("made")).unwrap().to_str(), Some(target));
+            assert_eq!(code(files.symlink(&p("made"), b"other", true)), 17, "{target}");
+            files.remove(&p("made"), false).unwrap();
+        }
+        for there in ["top", "releases", "current", "dangling", "/"] {
+            assert_eq!(code(files.symlink(&p(there), b"other", true)), 17, "{there}");
+        }
+        // One on the way is followed as ever, within the workspace.
+        files.symlink(&p("current/new/deep/link"), b"../../log", true).unwrap();
+        assert_eq!(content(place.mnt("releases/3/new/deep/link")), "third");
+        assert_eq!(code(files.symlink(&p("none/link"), b"x", false)), 2);
+        assert_eq!(code(files.symlink(&p("top/link"), b"x", true)), 20);
+        assert_eq!(code(files.symlink(&p("out/link"), b"x", true)), 2);
+    });
+}
+
+#[test]
+fn the_agent_makes_links_where_it_may_write_wherever_they_lead() {
+    let make = place(&[]);
+    let make = || make().file("my.key", "k").rule("none:**/*.key@10").rule("read:/etc/**@10");
+    in_both_modes(make, |place, mounted| {
+        let files = mounted.files(View::Agent);
+        for (path, refused) in
+            [("etc/link", 13), ("new.key", 13), ("my.key", 13), ("etc/passwd", 17), ("none/x", 2)]
+        {
+            assert_eq!(code(files.symlink(&p(path), b"x", false)), refused, "{path}");
+            assert_eq!(io_code(symlink("x", place.mnt(path))), refused, "{path} for a program");
+        }
+        assert_eq!(code(files.symlink(&p("etc/new/link"), b"x", true)), 13);
+        files.symlink(&p("door"), b"my.key", false).unwrap();
+        assert_eq!(code(files.read(&p("door"))), 2, "a link opens nothing");
+        assert_eq!(owner(mounted).get("door"), "k");
+    });
+}

@@ -26,6 +26,8 @@ fn work(files: &Files) -> Vec<i32> {
         code(files.rename(&p("a"), &p("c"))),
         code(files.rename(&p("b/three"), &p("c/three"))),
         code(files.mkdir(&p("a"), Some(0o700), false)),
+        code(files.symlink(&p("a/more/link"), b"../../c", true)),
+        code(files.symlink(&p("secret/link"), b"key", true)),
         code(files.remove(&p("c/two"), false)),
         code(files.remove(&p("secret"), true)),
         code(files.try_get("secret/key")),

@@ -108,6 +108,8 @@ fn permission_bits_hold_for_the_agent_as_they_do_for_programs() {
         check("write", of_call(sandbox.put(AGENT, &at("f"), b"")), "open('D/f', 'w')");
         check("create", of_call(sandbox.put(AGENT, &at("n"), b"")), "open('D/n', 'w')");
         check("mkdir", of_call(sandbox.make_dir(AGENT, &at("m"), false)), "os.mkdir('D/m')");
+        let link = sandbox.make_link(AGENT, &at("l"), "x");
+        check("symlink", of_call(link), "os.symlink('x', 'D/l')");
         let moved = sandbox.rename(AGENT, &at("f"), &format!("call.m{mode}"));
         check("rename", of_call(moved), &format!("os.rename('D/f', 'program.m{mode}')"));
         check("rmdir", of_call(sandbox.remove(AGENT, &at("empty"), false)), "os.rmdir('D/empty')");

@@ -68,7 +68,9 @@ fn names_are_made_moved_and_removed() {
     let sandbox = Maker::new().file("dir/inner", "x").start();
     sandbox.ok("ls -R; cat moved 2>/dev/null || true");
     assert_eq!(sandbox.make_dir(OWNER, "a/b", true).unwrap().kind, EntryKind::Directory);
+    sandbox.make_link(OWNER, "a/link", "moved/inner").unwrap();
     sandbox.rename(OWNER, "dir", "a/moved").unwrap();
+    assert_eq!(sandbox.ok("readlink a/link; cat a/link; rm a/link"), "moved/inner\nx");
     assert_eq!(sandbox.ok("find . | sort"), ".\n./a\n./a/b\n./a/moved\n./a/moved/inner\n");
     assert_eq!(code_of(sandbox.make_dir(OWNER, "a", false)), Code::FileExists);
     assert_eq!(code_of(sandbox.remove(OWNER, "a", false)), Code::DirectoryNotEmpty);
@@ -140,6 +142,8 @@ fn file_calls_are_on_record() {
     let sandbox = Maker::new().file(".env", "KEY").rule("none:**/.env*@100").start();
     sandbox.put(OWNER, "new", b"x").unwrap();
     sandbox.rename(OWNER, "new", "newer").unwrap();
+    sandbox.make_link(OWNER, "link", "../anywhere").unwrap();
+    code_of(sandbox.make_link(View::Agent, ".env.link", "new"));
     sandbox.get(OWNER, ".env").unwrap();
     code_of(sandbox.get(View::Agent, ".env"));
     code_of(sandbox.put(View::Agent, ".env", b"x"));
@@ -159,13 +163,15 @@ fn file_calls_are_on_record() {
     let expected = [
         "write /new - owner granted -",
         "rename /new /newer owner granted -",
+        "symlink /link ../anywhere owner granted -",
+        "symlink /.env.link new agent denied denied",
         "read /.env - owner granted -",
         "read /.env - agent denied not_found",
         "write /.env - agent denied denied",
         "stat /absent - agent granted not_found",
     ];
     assert_eq!(shorts, expected);
-    assert_eq!(calls[3]["rule"]["text"], "none:**/.env*@100");
+    assert_eq!(calls[5]["rule"]["text"], "none:**/.env*@100");
     assert!(!journal.contains(r#""kind":"access""#), "nobody inside has asked for anything");
 }
 

@@ -71,6 +71,11 @@ impl Sandbox {
         entry(self.file(view, FileCall::MakeDirectory { path: path.into(), mode: None, parents }))
     }
 
+    fn make_link(&self, view: View, path: &str, target: &str) -> Result<Entry, ClientError> {
+        let (path, target) = (path.into(), target.into());
+        entry(self.file(view, FileCall::MakeSymlink { path, target, parents: false }))
+    }
+
     fn remove(&self, view: View, path: &str, recursive: bool) -> Result<Reply, ClientError> {
         self.file(view, FileCall::Remove { path: path.into(), recursive })
     }

@@ -4,6 +4,7 @@ mod commits;
 mod files;
 mod half_done;
 mod records;
+mod staging;
 mod symlinks;
 mod together;
 mod versions;
