@@ -66,9 +66,10 @@ class Client:
     def __exit__(self, *_):
         self.channel.close()
 
-    def new_codebase(self, **files):
+    def new_codebase(self, fleeting=False, **files):
         """A codebase of these files; `__` in a name stands for a slash, `_` for a dot."""
-        made = self.codebase.CreateCodebase(v1.CreateCodebaseRequest(name="test", owner_id="tests"))
+        made = self.codebase.CreateCodebase(
+            v1.CreateCodebaseRequest(name="test", owner_id="tests", fleeting=fleeting))
         for name, content in files.items():
             self.upload(made.id, name.replace("__", "/").replace("_", "."), content)
         return made.id

@@ -17,6 +17,7 @@ use ringfence_engine::store::{CodebaseFilter, LOCAL, Page, SandboxRecord, Store}
 
 const STATE: &str = "RINGFENCE_TEST_STATE";
 const ROUND: &str = "RINGFENCE_TEST_ROUND";
+const FLEETING: &str = "fleeting";
 
 fn open(state: &Path) -> (Store, Codebases) {
     let store = Store::open(state).unwrap();
@@ -86,6 +87,11 @@ fn be_killed(state: &Path) {
                 codebases.sweep(&[]).unwrap();
             }
         });
+        scope.spawn(|| {
+            loop {
+                come_and_go(&store, &codebases).unwrap();
+            }
+        });
     });
 }
 
@@ -119,6 +125,24 @@ fn stand_on_newest(store: &Store, codebases: &Codebases, id: &str) -> Result<()>
         codebases.unpin(id, pinned.version)?;
     }
     Ok(())
+}
+
+/// A codebase for one sandbox, and gone with it.
+fn come_and_go(store: &Store, codebases: &Codebases) -> Result<()> {
+    let (owner_id, name) = (FLEETING.into(), "n".into());
+    let wanted = NewCodebase { owner_id, name, fleeting: true, ..NewCodebase::default() };
+    let id = codebases.create(LOCAL, wanted)?.id;
+    send(codebases, &id, "file")?;
+    let pinned = codebases.pin(LOCAL, &id, None)?;
+    let sandbox = SandboxRecord {
+        id: Kind::Sandbox.random(),
+        account: LOCAL.into(),
+        codebase_id: id.clone(),
+        ..SandboxRecord::default()
+    };
+    store.insert_sandbox(&sandbox, usize::MAX)?;
+    store.delete_sandbox(&sandbox.id)?;
+    codebases.release(&id, Some(pinned.version))
 }
 
 /// Commits what one codebase holds to another.
@@ -163,6 +187,9 @@ fn check(state: &Path, round: usize, answered: &[String]) {
     for sandbox in store.all_sandboxes().unwrap() {
         codebases.pin(LOCAL, &sandbox.codebase_id, sandbox.codebase_version).unwrap();
     }
+    // Of each round the one that was just being used or made, at most.
+    let left = all.iter().filter(|codebase| codebase.owner_id == FLEETING).count();
+    assert!(left <= round + 1, "{left} fleeting codebases are left");
     let ids: BTreeSet<String> = all.iter().map(|codebase| codebase.id.clone()).collect();
     let entries = std::fs::read_dir(state.join("codebases")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -108,7 +108,9 @@ fn a_directory_is_used_in_place_and_never_written_to() {
     let script = "ls; echo changed > a.txt";
     let printed = server.says(&["sandbox", "exec", &id, "--", "sh", "-c", script]);
     assert!(printed.contains("a.txt") && !printed.contains("noise.log"), "{printed}");
+    server.says(&["sandbox", "rm", &id]);
     assert_eq!(std::fs::read_to_string(tree.join("a.txt")).unwrap(), "hello\n");
+    assert_eq!(server.json(&["codebase", "ls"]), serde_json::json!([]), "no record is left");
 }
 
 #[test]

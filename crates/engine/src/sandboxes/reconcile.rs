@@ -58,7 +58,7 @@ impl Sandboxes {
     }
 
     /// While there was no server, nobody could show that they still hold one.
-    fn extend_leases(&self, records: &[SandboxRecord]) -> Result<()> {
+    pub(super) fn extend_leases(&self, records: &[SandboxRecord]) -> Result<()> {
         for record in records.iter().filter(|record| record.leased) {
             self.renew_lease(&record.account, &record.id)?;
         }

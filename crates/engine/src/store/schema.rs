@@ -183,4 +183,20 @@ mod tests {
         let sum: i64 = connection.query_row("SELECT x + y FROM a", [], |row| row.get(0)).unwrap();
         assert_eq!(sum, 3);
     }
+
+    #[test]
+    fn codebases_of_the_last_version_stay_as_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("records.db");
+        let mut before = Connection::open(&path).unwrap();
+        migrate(&mut before, &STEPS[..2]).unwrap();
+        let row = "INSERT INTO codebases VALUES ('cb_1', 'local', 'o', 'n', NULL, '[]', '[]',
+                       3, 1, 1, 5, 6, 0, NULL, 2)";
+        before.execute(row, []).unwrap();
+        drop(before);
+        let store = crate::store::Store::open(dir.path()).unwrap();
+        let found = store.codebase("local", "cb_1").unwrap().unwrap();
+        assert_eq!((found.size, found.created_ms, found.fleeting), (3, 5, false));
+        assert!(store.unused_fleeting().unwrap().is_empty());
+    }
 }

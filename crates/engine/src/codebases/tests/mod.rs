@@ -2,6 +2,7 @@
 
 mod commits;
 mod files;
+mod fleeting;
 mod half_done;
 mod records;
 mod staging;
