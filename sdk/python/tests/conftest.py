@@ -7,6 +7,8 @@ import pytest
 
 import servers
 
+pytest_plugins = ["guides"]
+
 # Whatever listens on the usual port of this machine is not what these tests are about; those that
 # are say so.
 os.environ.setdefault("RINGFENCE_SDK_TESTS", "1")
