@@ -7,6 +7,8 @@ import pytest
 
 import servers
 
+pytest_plugins = ["guides"]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_state(tmp_path_factory):

@@ -6,8 +6,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Optional, Sequence
 
+from .._ignore import DEFAULT_IGNORES, IGNORE_FILES
 from .._types import Codebase
-from .._walk import DEFAULT_IGNORES, IGNORE_FILES, scan, warn_skipped
+from .._walk import scan, warn_skipped
 from ..exceptions import InvalidConfigurationError
 from ._client import SandboxClient
 from ._io import in_thread
