@@ -5,16 +5,18 @@ CARGO ?= cargo
 HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 RELEASE := target/$(HOST)/release/ringfence
 
-.PHONY: help demo test lint build bench bench-quick bench-driver
+.PHONY: help demo test lint build wheel bench bench-quick bench-driver
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-demo: ## Build, run commands on an example project in sandboxes, ask a server, and show what happens
+demo: ## Build, run commands on an example project in sandboxes, ask a server, also from Python, and show what happens
 	@sh scripts/install-deps.sh demo
 	$(CARGO) build --release --locked
 	@sh examples/demo.sh $(RELEASE)
 	@sh examples/server.sh $(RELEASE)
+	@sh scripts/wheels.sh release target/wheels --strip false
+	@sh examples/python.sh target/wheels/ringfence-*-manylinux*.whl
 
 test: ## Install what the tests need and run them all
 	@sh scripts/install-deps.sh test
@@ -22,14 +24,21 @@ test: ## Install what the tests need and run them all
 	python3 -m unittest discover -s benches/tests
 	sh tests/run.sh agentfense
 	sh tests/run.sh server
+	sh tests/run.sh sdk
 
-lint: ## Formatting, clippy, and dependency rules where cargo-deny is installed
+lint: ## Formatting, clippy, types of the Python SDK, and dependency rules where cargo-deny is installed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@sh scripts/venv.sh target/venv-sdk sdk/python/tests/requirements.txt
+	cd sdk/python && ../../target/venv-sdk/bin/mypy
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check; else echo "cargo-deny is not installed: skipped"; fi
 
 build: ## Build the release binary
 	$(CARGO) build --release --locked
+
+wheel: ## Build the Python wheels, with and without the program, into target/wheels
+	@sh scripts/install-deps.sh demo
+	sh scripts/wheels.sh release target/wheels
 
 bench: build bench-driver ## Measure against native and peers (root); report in target/bench
 	@sh scripts/install-deps.sh bench

@@ -39,12 +39,12 @@ for_demo() {
     echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || missing="$missing libc6-dev"
     needs git git
     needs python3 python3
+    needs_module 'ensurepip, venv' python3-venv
     needs curl curl
 }
 
 for_test() {
     for_demo
-    needs_module 'ensurepip, venv' python3-venv
     needs_module 'sqlite3, zipfile, ctypes' python3
     needs node nodejs
     needs npm npm

@@ -101,7 +101,8 @@ def test_a_library_directory_is_not_taken_for_a_prefix(
 
 def test_in_the_scripts_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     installed = program(tmp_path / "scripts" / "ringfence")
-    monkeypatch.setattr(_binary.sysconfig, "get_path", lambda *scheme: str(tmp_path / "scripts") if len(scheme) == 1 else "")
+    places = {("scripts",): str(tmp_path / "scripts"), ("scripts", "posix_user"): "/nonexistent"}
+    monkeypatch.setattr(_binary.sysconfig, "get_path", lambda *scheme: places[scheme])
     assert find_binary() == installed
 
 
