@@ -95,6 +95,7 @@ STARS = [
         ["a", "b", "a-b"],
         ["ab", "xab", "abx", "aab", "aabb", "xabab"],
     ),
+    _git("a star takes no more than it must", "*a*a\n", ["a", "ab"], ["aa", "aba", "aaa"]),
     _git(
         "many stars",
         "*a*bc*d\n",
@@ -118,10 +119,13 @@ STARS = [
     _git("a question mark is no slash", "x?a\n", ["x/a"], ["x.a"]),
     _git("a question mark is one byte", "a?\nb??\n", ["aé", "bx"], ["ax", "bé"]),
     _git(
-        "stars at the start", "**/a\n**/x/b\n", ["b", "xa"], ["a", "x/a", "x/y/a", "x/b", "y/x/b"]
+        "stars at the start",
+        "**/a\n**/x/b\n",
+        ["b", "xa", "ax/b"],
+        ["a", "x/a", "x/y/a", "x/b", "y/x/b"],
     ),
     _git("stars at the end", "x/**\n", ["x/", "y/x/a"], ["x/a", "x/y/b"]),
-    _git("stars in the middle", "x/**/a\n", ["a", "y/x/a", "xa"], ["x/a", "x/y/a", "x/y/z/a"]),
+    _git("stars in the middle", "x/**/a\n", ["a", "y/x/a", "x/ba"], ["x/a", "x/y/a", "x/y/z/a"]),
     _git(
         "stars in the middle twice",
         "x/**/y/**/a\n",
@@ -134,6 +138,7 @@ STARS = [
         ["y/a/b", "z/a/b"],
         ["y/z/a/b", "y/y/z/z/a/b", "y/z/y/z/a/a/b"],
     ),
+    _git("stars may be nothing", "**/a/**/a/b\n", ["a/b", "b/a"], ["a/a/b", "x/a/y/a/b"]),
     _git("stars after stars", "x/**/**/a\n", ["a"], ["x/a", "x/y/a", "x/y/z/a"]),
     _git(
         "stars within a name are one star",
