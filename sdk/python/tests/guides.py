@@ -73,20 +73,25 @@ def shared_sandboxes(tls_server):
 
 
 @pytest.fixture
-def web(where, api, shared_sandboxes, tmp_path_factory):
-    """The shared sandbox, through both faces."""
-    sandbox = shared_sandboxes(where, tmp_path_factory.getbasetemp())
+def blocking_web(where, shared_sandboxes, tmp_path_factory):
+    """The shared sandbox on a server."""
+    return shared_sandboxes(where, tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+def web(where, api, blocking_web):
+    """The same, through both faces."""
     if api is ringfence:
-        yield sandbox
+        yield blocking_web
     else:
-        with api.Sandbox.connect(sandbox.id, **where.options) as connected:
+        with api.Sandbox.connect(blocking_web.id, **where.options) as connected:
             yield connected
 
 
 @pytest.fixture
-def environment(web):
-    """A virtual environment with pip, in the workspace of `web`."""
-    if not web.exists("backend/venv/ready"):
-        web.run("python3 -m venv backend/venv && touch backend/venv/ready", timeout=100,
-                raise_on_error=True)
+def environment(blocking_web):
+    """A virtual environment with pip, in the workspace of the shared sandbox."""
+    if not blocking_web.exists("backend/venv/ready"):
+        made = "python3 -m venv backend/venv && touch backend/venv/ready"
+        blocking_web.run(made, timeout=100, raise_on_error=True)
     return "backend/venv"

@@ -153,11 +153,13 @@ INSTALL = "install --no-index --find-links /workspace/wheels --disable-pip-versi
 
 
 def written(root, files):
-    """Makes the files of a project below a directory."""
+    """Makes the files of a project below a directory; scripts can be executed."""
     for name, content in files.items():
         target = pathlib.Path(root, name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content if isinstance(content, bytes) else content.encode())
+        data = content if isinstance(content, bytes) else content.encode()
+        target.write_bytes(data)
+        target.chmod(0o755 if data.startswith(b"#!") else 0o644)
     return str(root)
 
 

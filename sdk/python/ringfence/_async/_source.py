@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Tuple
 
 from .._ignore import DEFAULT_IGNORES, IGNORE_FILES
 from .._types import Codebase
@@ -56,6 +56,14 @@ class AsyncSource:
         warn_skipped(found)
         self._made = await self._client.create_codebase(name, owner_id, fleeting=True)
         return await self._client._push(self._made.id, found, progress)
+
+    def count(self) -> Tuple[int, int]:
+        """How many files a sandbox has of it, and how large they are together. The server does not
+        look at a directory that it uses in place before something in it is asked for."""
+        found = scan(self._root, ignore_patterns=self._patterns, default_ignores=self._defaults,
+                     max_file_size=None, digests=False)
+        sizes = [entry.size for entry in found.entries if entry.kind == "file"]
+        return len(sizes), sum(sizes)
 
     async def take_back(self) -> None:
         if self._made is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from types import TracebackType
-from typing import Iterable, List, Mapping, Optional, Sequence, Type, Union
+from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from .. import _local as local
 from .._presets import PRESET_VIEW_ONLY, rules_for
@@ -50,12 +50,14 @@ class Sandbox(Work, Files, Layer):
         owns: bool = False,
         owns_codebase: bool = False,
         owns_client: bool = True,
+        count: Optional[Callable[[], Tuple[int, int]]] = None,
     ) -> None:
         super().__init__(client, info)
         self._codebase = codebase
         self._owns = owns
         self._owns_codebase = owns_codebase
         self._owns_client = owns_client
+        self._count = count
         self._lease: Optional[Lease] = None
 
     @classmethod
@@ -134,7 +136,9 @@ class Sandbox(Work, Files, Layer):
         except BaseException:
             to_the_end(partial(_undone, source, used, client is None))
             raise
-        return cls(used, info, codebase, owns=True, owns_codebase=True, owns_client=client is None)
+        return cls(
+            used, info, codebase, owns=True, owns_codebase=True, owns_client=client is None,
+            count=source.count if codebase.local_path else None)
 
     @classmethod
     def from_codebase(
@@ -222,7 +226,10 @@ class Sandbox(Work, Files, Layer):
 
     @property
     def codebase(self) -> Codebase:
-        """The files it stands on."""
+        """The files it stands on. Those of a directory that is used where it is are counted when
+        this is first asked for."""
+        if self._count is not None and not self._codebase.file_count:
+            self._codebase.file_count, self._codebase.size = self._count()
         return self._codebase
 
     @property
@@ -277,7 +284,7 @@ class Sandbox(Work, Files, Layer):
         """
         info = self._client.fork_sandbox(self.id, labels=labels)
         client = self._client._another()
-        made = type(self)(client, info, self._codebase, owns=True)
+        made = type(self)(client, info, self._codebase, owns=True, count=self._count)
         if auto_start:
             try:
                 made.start()
