@@ -5,6 +5,7 @@ import pathlib
 
 import pytest
 
+import programs
 import servers
 
 # Whatever listens on the usual port of this machine is not what these tests are about; those that
@@ -33,6 +34,20 @@ def where(request):
     if request.param == "embedded":
         return servers.EMBEDDED
     return request.getfixturevalue("tls_server")
+
+
+@pytest.fixture
+def program(tmp_path):
+    """`program(text)` starts a Python program; see `programs.PRELUDE` for what it can use."""
+    started = []
+
+    def start(text, **more):
+        started.append(programs.Program(tmp_path, text, **more))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
 
 
 @pytest.fixture
