@@ -13,7 +13,7 @@ import threading
 
 import servers
 
-WITHIN = 120
+WITHIN = 60
 """Seconds that only a program that hangs needs."""
 
 PRELUDE = '''
@@ -37,18 +37,18 @@ def server():
     return _embedded._server._process.pid
 
 def say_when_in(name, what="inside"):
-    """Says so once the main thread has come to a function of this name."""
-    main = threading.main_thread().ident
+    """Says so once a thread has come to a function of this name."""
     def names():
-        frame = sys._current_frames().get(main)
-        while frame is not None:
-            yield frame.f_code.co_name
-            frame = frame.f_back
+        for thread, frame in sys._current_frames().items():
+            while frame is not None and thread != watching.ident:
+                yield frame.f_code.co_name
+                frame = frame.f_back
     def watch():
         while name not in names():
             time.sleep(0.001)
         say(what)
-    threading.Thread(target=watch, daemon=True).start()
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
 '''
 
 

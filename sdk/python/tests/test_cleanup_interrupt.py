@@ -1,5 +1,7 @@
 """Ctrl-C comes out at once, ends what was waited for, and leaves nothing."""
 
+import signal
+
 import pytest
 
 import servers
@@ -9,10 +11,8 @@ WAITS = {
     "exec_stream": "list(sandbox.exec_stream(LONG))",
     "tagged_exec_stream": "list(sandbox.exec_stream(LONG).tagged())",
     "session_exec": "sandbox.session().exec(LONG)",
-    "session_exec_in_its_block": "\n            with sandbox.session() as session: session.exec(LONG)",
     "session_exec_stream": "list(sandbox.session().exec_stream(LONG))",
     "terminal_expect": "sandbox.terminal(LONG).expect('what never comes', timeout=None)",
-    "terminal_expect_in_its_block": "\n            with sandbox.terminal(LONG) as it: it.expect('nothing', timeout=None)",
     "terminal_wait": "sandbox.terminal(LONG).wait()",
     "wait_for_log": "sandbox.start_process(LONG).wait_for_log('nothing', timeout=None)",
     "wait_for_port": "sandbox.start_process(LONG).wait_for_port(9, timeout=None)",
@@ -20,10 +20,10 @@ WAITS = {
     "logs": "list(sandbox.start_process(LONG).logs(follow=True))",
     "audit": "sandbox.start_process(LONG); list(sandbox.audit(follow=True))",
 }
-DEEPEST = {"terminal_expect": "expect", "terminal_expect_in_its_block": "expect",
-           "terminal_wait": "wait", "wait_for_log": "_answered", "wait_for_port": "_answered",
-           "wait": "_answered", "audit": "__next__", "logs": "__next__"}
-"""Where the main thread is when it waits; the long command may have begun before."""
+DEEPEST = {
+    "terminal_expect": "hear", "terminal_wait": "hear", "wait_for_log": "_answered",
+    "wait_for_port": "_answered", "wait": "_answered", "audit": "_events", "logs": "_lines"}
+"""Where it is when it waits; the long command may have begun before."""
 
 IN_THE_BLOCK = """
 with made() as outer:
@@ -41,11 +41,9 @@ with made() as outer:
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_it_ends_what_is_waited_for_and_the_block(program, wait):
-    text = WAITS[wait]
     deepest = DEEPEST.get(wait)
     watched = f"say_when_in({deepest!r}); " if deepest else ""
-    text = text.replace("\n", f"{watched}\n", 1) if text.startswith("\n") else watched + text
-    run = program(IN_THE_BLOCK.format(wait=text))
+    run = program(IN_THE_BLOCK.format(wait=watched + WAITS[wait]))
     run.says("begun", *(["inside"] if deepest else []))
     run.runs()
     run.interrupt()
@@ -58,6 +56,7 @@ def test_it_ends_what_is_waited_for_and_the_block(program, wait):
 
 def test_a_command_ends_also_when_the_sandbox_goes_on(program):
     run = program("""
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
 with made() as sandbox:
     try:
         sandbox.run(LONG, timeout=None)
@@ -65,14 +64,36 @@ with made() as sandbox:
         say("interrupted")
     signal.sigwait([signal.SIGUSR1])
     say(sandbox.run("echo goes on").stdout.strip())
-""".replace("with made", "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\nwith made", 1))
-    import signal
+""")
     run.runs()
     run.interrupt()
     run.says("interrupted")
     servers.wait_until(lambda: not run.commands(), what="the end of the command")
     run.process.send_signal(signal.SIGUSR1)
     run.says("goes on")
+    run.ends()
+    run.leaves_nothing()
+
+
+def test_it_leaves_the_blocks_of_sessions_and_terminals_too(program):
+    run = program("""
+with made() as sandbox:
+    for block in (sandbox.session(), sandbox.terminal("cat")):
+        try:
+            with block:
+                say("in")
+                sandbox.run(LONG, timeout=None)
+        except KeyboardInterrupt:
+            say("interrupted")
+    say(len(sandbox.sessions()), len(sandbox.terminals()))
+""")
+    for _ in range(2):
+        run.says("in")
+        run.runs()
+        run.interrupt()
+        run.says("interrupted")
+        servers.wait_until(lambda: not run.commands(), what="the end of the command")
+    run.says("0 0")
     run.ends()
     run.leaves_nothing()
 
