@@ -16,6 +16,7 @@ import threading
 import time
 from typing import IO, List, Optional
 
+from ._aside import Aside
 from ._binary import BinaryNotFound, find_binary
 from ._endpoint import Endpoint
 from .exceptions import ConnectionError
@@ -97,7 +98,12 @@ process."""
 
 
 def endpoint() -> Endpoint:
-    """Where the private server is; starts it if there is none."""
+    """Where the private server is; starts it if there is none. One that is being started while its
+    program is interrupted is there for the next who asks."""
+    return Aside().do(_running)
+
+
+def _running() -> Endpoint:
     global _server
     with _lock:
         if _server is None or not _server.is_there:

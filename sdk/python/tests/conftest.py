@@ -5,6 +5,7 @@ import pathlib
 
 import pytest
 
+import programs
 import servers
 
 pytest_plugins = ["guides"]
@@ -40,6 +41,20 @@ def where(request):
     if request.param == "embedded":
         return servers.EMBEDDED
     return request.getfixturevalue("tls_server")
+
+
+@pytest.fixture
+def program(tmp_path):
+    """`program(text)` starts a Python program; see `programs.PRELUDE` for what it can use."""
+    started = []
+
+    def start(text, **more):
+        started.append(programs.Program(tmp_path, text, **more))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
 
 
 @pytest.fixture

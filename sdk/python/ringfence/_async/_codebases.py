@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from functools import partial
 from typing import Iterable, Iterator, List, Optional, Sequence
 
 from .. import _convert as convert
@@ -9,7 +11,7 @@ from .._types import Codebase, FileInfo, UploadResult
 from .._walk import MAX_FILE_SIZE, Scan, scan, warn_skipped
 from .._wire import methods, v1
 from ._connection import AsyncConnection
-from ._io import in_thread
+from ._io import all_or_nothing, in_thread
 from ._push import AsyncPush
 
 CHUNK = 256 * 1024
@@ -37,8 +39,11 @@ class AsyncCodebases(AsyncConnection):
         channel = await self._open()
         request = v1.CreateCodebaseRequest(
             name=name, owner_id=owner_id, local_path=local_path or "", mask=mask,
-            ignore_files=ignore_files, fleeting=fleeting)
-        return convert.codebase_in(await channel.unary(methods.CreateCodebase, request))
+            ignore_files=ignore_files, fleeting=fleeting, request_id=uuid.uuid4().hex)
+        made = await all_or_nothing(
+            partial(channel.unary, methods.CreateCodebase, request),
+            lambda made: self.delete_codebase(made.id))
+        return convert.codebase_in(made)
 
     async def get_codebase(self, codebase_id: str) -> Codebase:
         """What is on record about a codebase."""

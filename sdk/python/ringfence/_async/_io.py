@@ -16,6 +16,7 @@ from typing import (
     List,
     Optional,
     Sequence,
+    Set,
     TypeVar,
 )
 
@@ -34,6 +35,7 @@ from .._wire.method import (
     ServerStream,
     Unary,
 )
+from ..exceptions import SandboxError
 
 T = TypeVar("T")
 
@@ -269,6 +271,40 @@ async def to_the_end(work: Callable[[], Awaitable[None]]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait([task])
         raise
+
+
+_PATIENCE = 10.0
+"""Seconds that a cancelled task waits for an answer that says what must be taken back."""
+
+_taken_back: Set["asyncio.Future[None]"] = set()
+"""Loops do not hold on to their tasks."""
+
+
+async def all_or_nothing(
+    work: Callable[[], Awaitable[T]], undo: Callable[[T], Awaitable[None]]
+) -> T:
+    """For what makes something: who is cancelled while it waits never learns of what was made, so
+    that is taken back. Doing the work twice must make one thing."""
+    task = asyncio.ensure_future(work())
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        undone = asyncio.ensure_future(_take_back(task, work, undo))
+        _taken_back.add(undone)
+        undone.add_done_callback(_taken_back.discard)
+        await asyncio.wait([undone], timeout=_PATIENCE)
+        raise
+
+
+async def _take_back(
+    task: "asyncio.Future[T]",
+    work: Callable[[], Awaitable[T]],
+    undo: Callable[[T], Awaitable[None]],
+) -> None:
+    with contextlib.suppress(SandboxError):
+        await asyncio.wait([task])
+        # Before Python 3.11, Ctrl-C cancels all tasks, this one too: its answer is asked for again.
+        await undo(await work() if task.cancelled() else task.result())
 
 
 TimeUp = asyncio.TimeoutError

@@ -313,7 +313,12 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
         if self._owns and not (await self._client.info()).embedded:
             # Should this process die in the block, the server ends the sandbox by itself.
             self._lease = AsyncLease(await self._client._open(), self.id)
-            await self._lease.begin()
+            try:
+                await self._lease.begin()
+            except BaseException:
+                # The block is never left that is not entered.
+                await to_the_end(self.destroy)
+                raise
         return self
 
     async def __aexit__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Iterable, List, Mapping, Optional, Sequence
 
 from .. import _convert as convert
@@ -10,6 +11,7 @@ from .._presets import as_rules
 from .._types import ResourceLimits, RuleLike, RuntimeType, SandboxInfo, SandboxStatus, Seconds
 from .._wire import methods, v1
 from ._connection import AsyncConnection
+from ._io import all_or_nothing
 
 
 class AsyncSandboxes(AsyncConnection):
@@ -56,7 +58,10 @@ class AsyncSandboxes(AsyncConnection):
             leased=leased,
             request_id=uuid.uuid4().hex,
         )
-        return convert.sandbox_in(await channel.unary(methods.CreateSandbox, request))
+        made = await all_or_nothing(
+            partial(channel.unary, methods.CreateSandbox, request),
+            lambda made: self.destroy_sandbox(made.id, keep_codebase=True))
+        return convert.sandbox_in(made)
 
     async def get_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """What is on record about a sandbox."""
@@ -98,6 +103,18 @@ class AsyncSandboxes(AsyncConnection):
         channel = await self._open()
         request = v1.DestroySandboxRequest(sandbox_id=sandbox_id, keep_codebase=keep_codebase)
         await channel.unary(methods.DestroySandbox, request)
+
+    async def fork_sandbox(
+        self, sandbox_id: str, *, labels: Optional[Mapping[str, str]] = None
+    ) -> SandboxInfo:
+        """Another sandbox with the same files and rules. It is not started."""
+        channel = await self._open()
+        request = v1.ForkSandboxRequest(
+            sandbox_id=sandbox_id, labels=labels or {}, request_id=uuid.uuid4().hex)
+        made = await all_or_nothing(
+            partial(channel.unary, methods.ForkSandbox, request),
+            lambda made: self.destroy_sandbox(made.id, keep_codebase=True))
+        return convert.sandbox_in(made)
 
     async def renew_lease(self, sandbox_id: str, *, bind: bool = False) -> None:
         """Keeps a leased sandbox for another minute; `bind` makes it a leased one."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import uuid
+from functools import partial
 from typing import Iterable, Iterator, List, Optional, Sequence
 
 from .. import _convert as convert
@@ -10,7 +12,7 @@ from .._types import Codebase, FileInfo, UploadResult
 from .._walk import MAX_FILE_SIZE, Scan, scan, warn_skipped
 from .._wire import methods, v1
 from ._connection import Connection
-from ._io import in_thread
+from ._io import all_or_nothing, in_thread
 from ._push import Push
 
 CHUNK = 256 * 1024
@@ -38,8 +40,11 @@ class Codebases(Connection):
         channel = self._open()
         request = v1.CreateCodebaseRequest(
             name=name, owner_id=owner_id, local_path=local_path or "", mask=mask,
-            ignore_files=ignore_files, fleeting=fleeting)
-        return convert.codebase_in(channel.unary(methods.CreateCodebase, request))
+            ignore_files=ignore_files, fleeting=fleeting, request_id=uuid.uuid4().hex)
+        made = all_or_nothing(
+            partial(channel.unary, methods.CreateCodebase, request),
+            lambda made: self.delete_codebase(made.id))
+        return convert.codebase_in(made)
 
     def get_codebase(self, codebase_id: str) -> Codebase:
         """What is on record about a codebase."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import (
     Any,
     Callable,
@@ -21,6 +23,7 @@ from typing import (
 import grpc
 from google.protobuf.message import Message
 
+from .._aside import Aside, Job
 from .._endpoint import Endpoint
 from .._errors import translated
 from .._wire.method import (
@@ -32,6 +35,7 @@ from .._wire.method import (
     ServerStream,
     Unary,
 )
+from ..exceptions import SandboxError
 
 T = TypeVar("T")
 
@@ -41,7 +45,8 @@ class Channel:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self._channel = _opened(endpoint)
+        self._aside = Aside()
+        self._channel = self._aside.do(partial(_opened, endpoint))
         self._metadata = endpoint.metadata
         self._callables: Dict[str, Any] = {}
 
@@ -49,18 +54,16 @@ class Channel:
         self, method: Unary[Request, Response], request: Request, timeout: Optional[float] = None
     ) -> Response:
         call = self._callable(method, self._channel.unary_unary)
-        # Ctrl-C while it waits lets go of the call, which ends it on the server too.
-        try:
-            answer: Response = call(request, timeout=timeout, metadata=self._metadata)
-        except grpc.RpcError as error:
-            raise translated(error, self.endpoint, request) from None
+        answer: Response = self._answered(
+            partial(call.future, request, timeout=timeout, metadata=self._metadata), request)
         return answer
 
     def stream(
         self, method: ServerStream[Request, Response], request: Request
     ) -> "Stream[Response]":
         call = self._callable(method, self._channel.unary_stream)
-        return Stream(call(request, metadata=self._metadata), self.endpoint, request)
+        begin = partial(call, request, metadata=self._metadata)
+        return Stream(self._aside.do(begin), self._aside, self.endpoint, request)
 
     def send(
         self,
@@ -69,20 +72,34 @@ class Channel:
         about: Optional[Message] = None,
     ) -> Response:
         call = self._callable(method, self._channel.stream_unary)
-        try:
-            answer: Response = call(iter(requests), metadata=self._metadata)
-        except grpc.RpcError as error:
-            raise translated(error, self.endpoint, about) from None
+        answer: Response = self._answered(
+            partial(call.future, iter(requests), metadata=self._metadata), about)
         return answer
 
     def duplex(
         self, method: Duplex[Request, Response], about: Optional[Message] = None
     ) -> "Conversation[Request, Response]":
         call = self._callable(method, self._channel.stream_stream)
-        return Conversation(call, self._metadata, self.endpoint, about)
+        begin = partial(Conversation, call, self._metadata, self.endpoint, about)
+        return self._aside.do(begin)
 
     def close(self) -> None:
-        self._channel.close()
+        self._aside.do(self._channel.close)
+        self._aside.end()
+
+    def _answered(self, begin: Callable[[], Any], about: Optional[Message]) -> Any:
+        call = _Call(begin)
+        together = getattr(_here, "together", None)
+        if together is not None:
+            together.add(call)
+        try:
+            return self._aside.do(call.answer)
+        except grpc.RpcError as error:
+            raise translated(error, self.endpoint, about) from None
+        except BaseException:
+            # Ctrl-C: whoever does not wait for the answer does not want it to be worked for.
+            call.abandon()
+            raise
 
     def _callable(self, method: Method[Any, Any], kind: Callable[..., Any]) -> Any:
         found = self._callables.get(method.path)
@@ -103,11 +120,35 @@ def _opened(endpoint: Endpoint) -> grpc.Channel:
     return grpc.insecure_channel(endpoint.target, options=endpoint.options)
 
 
+class _Call:
+    """One that can be given up by another thread than the one that waits for its answer."""
+
+    def __init__(self, begin: Callable[[], Any]) -> None:
+        self._begin = begin
+        self._future: Any = None
+        self._abandoned = False
+
+    def answer(self) -> Any:
+        self._future = self._begin()
+        if self._abandoned:
+            self._future.cancel()
+        return self._future.result()
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        if self._future is not None:
+            self._future.cancel()
+
+
 class Stream(Generic[Response]):
     """What a server sends, one by one."""
 
-    def __init__(self, call: Any, endpoint: Endpoint, about: Optional[Message]) -> None:
+    def __init__(
+        self, call: Any, aside: Aside, endpoint: Endpoint, about: Optional[Message]
+    ) -> None:
         self._call = call
+        self._aside = aside
+        self._process = os.getpid()
         self._endpoint = endpoint
         self._about = about
         self._left = False
@@ -117,17 +158,23 @@ class Stream(Generic[Response]):
 
     def __next__(self) -> Response:
         try:
-            message: Response = next(self._call)
+            message: Response = self._aside.do(self._call.__next__)
+        except StopIteration:
+            raise
         except grpc.RpcError as error:
             if self._left:
                 raise StopIteration from None
             raise translated(error, self._endpoint, self._about) from None
+        except BaseException:
+            self.cancel()
+            raise
         return message
 
     def cancel(self) -> None:
         """Leaves it; the server stops sending."""
         self._left = True
-        self._call.cancel()
+        if self._process == os.getpid():
+            self._call.cancel()
 
 
 _END = object()
@@ -141,6 +188,7 @@ class Conversation(Generic[Request, Response]):
     ) -> None:
         self._endpoint = endpoint
         self._about = about
+        self._process = os.getpid()
         self._said: queue.Queue[Any] = queue.Queue()
         self._heard: queue.Queue[Any] = queue.Queue()
         self._call = call(iter(self._said.get, _END), metadata=metadata)
@@ -171,8 +219,9 @@ class Conversation(Generic[Request, Response]):
         return answer
 
     def leave(self) -> None:
-        self._said.put(_END)
-        self._call.cancel()
+        if self._process == os.getpid():
+            self._said.put(_END)
+            self._call.cancel()
 
 
 class Flag:
@@ -224,22 +273,81 @@ def in_thread(work: Callable[..., T], *args: Any) -> T:
 
 
 def at_once(most: int, jobs: Sequence[Callable[[], T]]) -> List[T]:
-    """All of them, so many at a time. After the first that fails no other is begun."""
+    """All of them, so many at a time. The first that fails ends the others."""
     if len(jobs) <= 1:
         return [job() for job in jobs]
-    with ThreadPoolExecutor(min(most, len(jobs)), "ringfence-send") as pool:
+    together = _Together()
+    with ThreadPoolExecutor(
+        min(most, len(jobs)), "ringfence-send", initializer=together.enter
+    ) as pool:
         under_way = [pool.submit(job) for job in jobs]
         try:
             return [job.result() for job in under_way]
         except BaseException:
             for job in under_way:
                 job.cancel()
+            together.abandon()
             raise
+
+
+_here = threading.local()
+
+
+class _Together:
+    """The calls of several threads that are given up together."""
+
+    def __init__(self) -> None:
+        self._calls: List[_Call] = []
+        self._abandoned = False
+
+    def enter(self) -> None:
+        """The calls of this thread are meant too."""
+        _here.together = self
+
+    def add(self, call: _Call) -> None:
+        self._calls.append(call)
+        if self._abandoned:
+            call.abandon()
+
+    def abandon(self) -> None:
+        self._abandoned = True
+        for call in list(self._calls):
+            call.abandon()
 
 
 def to_the_end(work: Callable[[], None]) -> None:
     """Here nobody cancels."""
     work()
+
+
+_PATIENCE = 10.0
+"""Seconds that an interrupted program waits for an answer that says what must be taken back."""
+
+
+def all_or_nothing(work: Callable[[], T], undo: Callable[[T], None]) -> T:
+    """For what makes something: who is interrupted while it waits never learns of what was made, so
+    that is taken back."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    aside = Aside()
+    job = aside.begin(work)
+    try:
+        result = job.result()
+    except Exception:
+        raise
+    except BaseException:
+        aside.begin(partial(_take_back, job, undo)).is_over(_PATIENCE)
+        raise
+    aside.end()
+    return result
+
+
+def _take_back(job: "Job[T]", undo: Callable[[T], None]) -> None:
+    try:
+        undo(job.result())
+    except SandboxError:
+        # It failed, or it is gone already.
+        pass
 
 
 TimeUp = queue.Empty

@@ -314,7 +314,12 @@ class Sandbox(Work, Files, Layer):
         if self._owns and not (self._client.info()).embedded:
             # Should this process die in the block, the server ends the sandbox by itself.
             self._lease = Lease(self._client._open(), self.id)
-            self._lease.begin()
+            try:
+                self._lease.begin()
+            except BaseException:
+                # The block is never left that is not entered.
+                to_the_end(self.destroy)
+                raise
         return self
 
     def __exit__(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Iterable, List, Mapping, Optional, Sequence
 
 from .. import _convert as convert
@@ -11,6 +12,7 @@ from .._presets import as_rules
 from .._types import ResourceLimits, RuleLike, RuntimeType, SandboxInfo, SandboxStatus, Seconds
 from .._wire import methods, v1
 from ._connection import Connection
+from ._io import all_or_nothing
 
 
 class Sandboxes(Connection):
@@ -57,7 +59,10 @@ class Sandboxes(Connection):
             leased=leased,
             request_id=uuid.uuid4().hex,
         )
-        return convert.sandbox_in(channel.unary(methods.CreateSandbox, request))
+        made = all_or_nothing(
+            partial(channel.unary, methods.CreateSandbox, request),
+            lambda made: self.destroy_sandbox(made.id, keep_codebase=True))
+        return convert.sandbox_in(made)
 
     def get_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """What is on record about a sandbox."""
@@ -99,6 +104,18 @@ class Sandboxes(Connection):
         channel = self._open()
         request = v1.DestroySandboxRequest(sandbox_id=sandbox_id, keep_codebase=keep_codebase)
         channel.unary(methods.DestroySandbox, request)
+
+    def fork_sandbox(
+        self, sandbox_id: str, *, labels: Optional[Mapping[str, str]] = None
+    ) -> SandboxInfo:
+        """Another sandbox with the same files and rules. It is not started."""
+        channel = self._open()
+        request = v1.ForkSandboxRequest(
+            sandbox_id=sandbox_id, labels=labels or {}, request_id=uuid.uuid4().hex)
+        made = all_or_nothing(
+            partial(channel.unary, methods.ForkSandbox, request),
+            lambda made: self.destroy_sandbox(made.id, keep_codebase=True))
+        return convert.sandbox_in(made)
 
     def renew_lease(self, sandbox_id: str, *, bind: bool = False) -> None:
         """Keeps a leased sandbox for another minute; `bind` makes it a leased one."""

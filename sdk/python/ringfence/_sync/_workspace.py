@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, List, Optional, Sequence
 
 from .. import _convert as convert
 from .._presets import as_rules
@@ -164,14 +164,6 @@ class Workspaces(Connection):
         channel = self._open()
         request = v1.RestoreSnapshotRequest(sandbox_id=sandbox_id, snapshot_id=snapshot_id)
         return convert.sandbox_in(channel.unary(methods.RestoreSnapshot, request))
-
-    def fork_sandbox(
-        self, sandbox_id: str, *, labels: Optional[Mapping[str, str]] = None
-    ) -> SandboxInfo:
-        """Another sandbox with the same files and rules. It is not started."""
-        channel = self._open()
-        request = v1.ForkSandboxRequest(sandbox_id=sandbox_id, labels=labels or {})
-        return convert.sandbox_in(channel.unary(methods.ForkSandbox, request))
 
     def get_policy(self, sandbox_id: str) -> List[PermissionRule]:
         """The rules in force."""

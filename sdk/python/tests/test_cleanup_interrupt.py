@@ -1,0 +1,142 @@
+"""Ctrl-C comes out at once, ends what was waited for, and leaves nothing."""
+
+import signal
+
+import pytest
+
+import servers
+
+WAITS = {
+    "run": "sandbox.run(LONG, timeout=None)",
+    "exec_stream": "list(sandbox.exec_stream(LONG))",
+    "tagged_exec_stream": "list(sandbox.exec_stream(LONG).tagged())",
+    "session_exec": "sandbox.session().exec(LONG)",
+    "session_exec_stream": "list(sandbox.session().exec_stream(LONG))",
+    "terminal_expect": "sandbox.terminal(LONG).expect('what never comes', timeout=None)",
+    "terminal_wait": "sandbox.terminal(LONG).wait()",
+    "wait_for_log": "sandbox.start_process(LONG).wait_for_log('nothing', timeout=None)",
+    "wait_for_port": "sandbox.start_process(LONG).wait_for_port(9, timeout=None)",
+    "wait": "sandbox.start_process(LONG).wait()",
+    "logs": "list(sandbox.start_process(LONG).logs(follow=True))",
+    "audit": "sandbox.start_process(LONG); list(sandbox.audit(follow=True))",
+}
+DEEPEST = {
+    "terminal_expect": "hear", "terminal_wait": "hear", "wait_for_log": "_answered",
+    "wait_for_port": "_answered", "wait": "_answered", "audit": "_events", "logs": "_lines"}
+"""Where it is when it waits; the long command may have begun before."""
+
+IN_THE_BLOCK = """
+with made() as outer:
+    try:
+        with made() as sandbox:
+            say("begun")
+            {wait}
+    except KeyboardInterrupt:
+        say("interrupted")
+    say(outer.run("echo goes on").stdout.strip())
+    for each in outer._client.list_sandboxes():
+        say("destroyed" if each.id == outer.id else each)
+"""
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_it_ends_what_is_waited_for_and_the_block(program, wait):
+    deepest = DEEPEST.get(wait)
+    watched = f"say_when_in({deepest!r}); " if deepest else ""
+    run = program(IN_THE_BLOCK.format(wait=watched + WAITS[wait]))
+    run.says("begun", *(["inside"] if deepest else []))
+    run.runs()
+    run.interrupt()
+    run.says("interrupted")
+    servers.wait_until(lambda: not run.commands(), what="the end of the command")
+    run.says("goes on", "destroyed", None)
+    run.ends()
+    run.leaves_nothing()
+
+
+def test_a_command_ends_also_when_the_sandbox_goes_on(program):
+    run = program("""
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+with made() as sandbox:
+    try:
+        sandbox.run(LONG, timeout=None)
+    except KeyboardInterrupt:
+        say("interrupted")
+    signal.sigwait([signal.SIGUSR1])
+    say(sandbox.run("echo goes on").stdout.strip())
+""")
+    run.runs()
+    run.interrupt()
+    run.says("interrupted")
+    servers.wait_until(lambda: not run.commands(), what="the end of the command")
+    run.process.send_signal(signal.SIGUSR1)
+    run.says("goes on")
+    run.ends()
+    run.leaves_nothing()
+
+
+def test_it_leaves_the_blocks_of_sessions_and_terminals_too(program):
+    run = program("""
+with made() as sandbox:
+    for block in (sandbox.session(), sandbox.terminal("cat")):
+        try:
+            with block:
+                say("in")
+                sandbox.run(LONG, timeout=None)
+        except KeyboardInterrupt:
+            say("interrupted")
+    say(len(sandbox.sessions()), len(sandbox.terminals()))
+""")
+    for _ in range(2):
+        run.says("in")
+        run.runs()
+        run.interrupt()
+        run.says("interrupted")
+        servers.wait_until(lambda: not run.commands(), what="the end of the command")
+    run.says("0 0")
+    run.ends()
+    run.leaves_nothing()
+
+
+def test_nobody_catches_it(program):
+    run = program("with made() as sandbox: sandbox.run(LONG, timeout=None)")
+    run.runs()
+    run.interrupt()
+    run.ends(-2, "KeyboardInterrupt")
+    run.leaves_nothing()
+
+
+@pytest.mark.parametrize("step", [
+    "_ready", "_line", "_greeted", "create_codebase", "create_sandbox", "__init__"])
+def test_from_local_can_be_interrupted_at_any_step(program, step):
+    run = program(f"""
+say_when_in({step!r})
+try:
+    with made() as sandbox:
+        signal.sigwait([signal.SIGINT])
+except KeyboardInterrupt:
+    pass
+say("out")
+with made() as sandbox:
+    say(sandbox.run("echo again").stdout.strip())
+    say(len(sandbox._client.list_sandboxes()), len(sandbox._client.list_codebases()))
+""")
+    run.says("inside")
+    run.interrupt()
+    run.says("out", "again", "1 1")
+    run.ends()
+    run.leaves_nothing()
+
+
+def test_twice_in_a_row_leaves_nothing_either(program):
+    run = program("""
+say_when_in("destroy")
+with made() as sandbox:
+    sandbox.run(LONG, timeout=None)
+""")
+    run.runs()
+    run.interrupt()
+    run.says("inside")
+    run.interrupt()
+    run.ends(-2, "KeyboardInterrupt")
+    run.leaves_nothing()
