@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, List, Mapping, Optional, Tuple, Union
 from .. import _convert as convert
 from .._types import ProcessInfo, ProcessStatus, Seconds
 from .._wire import methods, v1
-from ..exceptions import InvalidConfigurationError
+from ..exceptions import InvalidConfigurationError, ProcessExitedError
 from ._connection import AsyncConnection
 from ._streams import AsyncLogStream
 
@@ -179,7 +179,12 @@ class AsyncProcess:
             timeout=convert.duration_out(convert.seconds(timeout)))
 
     async def _waited(self, request: v1.WaitProcessRequest) -> Tuple[ProcessInfo, str]:
-        self._info, line = await self._client.wait_process(request)
+        try:
+            self._info, line = await self._client.wait_process(request)
+        except ProcessExitedError as error:
+            # The answer says that it ended; how it did is on record.
+            error.exit_code = (await self.refresh()).exit_code
+            raise
         return self._info, line
 
     def __repr__(self) -> str:
