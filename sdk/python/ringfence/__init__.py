@@ -14,6 +14,7 @@ import os as _os
 # when it is first imported.
 _os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "true")
 
+from ._async._attached import AsyncAttachedExec  # noqa: E402
 from ._async._client import AsyncSandboxClient  # noqa: E402
 from ._async._process import AsyncProcess  # noqa: E402
 from ._async._record import AsyncAuditStream  # noqa: E402
@@ -34,6 +35,7 @@ from ._presets import (  # noqa: E402
     list_presets,
     register_preset,
 )
+from ._sync._attached import AttachedExec  # noqa: E402
 from ._sync._client import SandboxClient  # noqa: E402
 from ._sync._process import Process  # noqa: E402
 from ._sync._record import AuditStream  # noqa: E402
@@ -111,6 +113,7 @@ __all__ = [
     "AlreadyExistsError",
     "ApplyConflictError",
     "ApplyResult",
+    "AsyncAttachedExec",
     "AsyncAuditStream",
     "AsyncExecStream",
     "AsyncLogStream",
@@ -119,6 +122,7 @@ __all__ = [
     "AsyncSandboxClient",
     "AsyncSessionWrapper",
     "AsyncTerminal",
+    "AttachedExec",
     "AuditCheck",
     "AuditEvent",
     "AuditStream",

@@ -58,7 +58,8 @@ fn snapshot(snapshot: Snapshot) -> v1::Snapshot {
 
 fn explanation(explained: Explanation) -> v1::Explanation {
     v1::Explanation {
-        path: explained.path.to_string(),
+        // As it is, not as it is shown.
+        path: String::from_utf8_lossy(explained.path.as_bytes()).into_owned(),
         permission: convert::permission(explained.level).into(),
         rule: explained.winner.as_ref().map(|winner| convert::wire_rule(&winner.rule)),
         reason: explained.to_string(),

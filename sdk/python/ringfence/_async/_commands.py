@@ -8,6 +8,7 @@ from .. import _convert as convert
 from .._types import ExecResult, Seconds, Session
 from .._wire import methods, v1
 from ..exceptions import CommandTimeoutError
+from ._attached import AsyncAttachedExec, attached
 from ._connection import AsyncConnection
 from ._session import AsyncSessionWrapper
 from ._streams import AsyncExecStream, AsyncLogStream
@@ -45,6 +46,17 @@ class AsyncCommands(AsyncConnection):
         limit = convert.seconds(timeout)
         request = _exec_request(sandbox_id, command, stdin, env, workdir, limit)
         return AsyncExecStream(self._open, methods.ExecStream, request, command, limit)
+
+    async def exec_attached(
+        self,
+        sandbox_id: str,
+        command: str,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+        timeout: Optional[Seconds] = None,
+    ) -> AsyncAttachedExec:
+        """Runs a command in a fresh shell that is given input and signals while it runs."""
+        return await attached(self._open, sandbox_id, command, env, workdir, timeout)
 
     async def create_session(
         self,

@@ -126,6 +126,7 @@ class AsyncProcess:
         return self._info.exit_code
 
     async def refresh(self) -> "AsyncProcess":
+        """Asks the server what it has on record."""
         self._info = await self._client.get_process(self._info.sandbox_id, self.id)
         return self
 

@@ -54,6 +54,7 @@ class AsyncSessionWrapper:
         return (await self._client.get_session(self.id)).cwd
 
     async def refresh(self) -> "AsyncSessionWrapper":
+        """Asks the server what it has on record."""
         self._session = await self._client.get_session(self.id)
         return self
 

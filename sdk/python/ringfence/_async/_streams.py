@@ -27,7 +27,7 @@ Self = TypeVar("Self", bound="AsyncLeavable[Any]")
 
 Open = Callable[[], Awaitable[AsyncChannel]]
 
-_NAMES = {
+NAMES = {
     v1.ExecOutput.OUTPUT_TYPE_STDOUT: "stdout",
     v1.ExecOutput.OUTPUT_TYPE_STDERR: "stderr",
 }
@@ -103,7 +103,7 @@ class AsyncExecStream(AsyncLeavable[v1.ExecOutput]):
             if message.HasField("result"):
                 self._end(message.result)
             elif message.data:
-                yield _NAMES.get(message.type, "stdout"), message.data
+                yield NAMES.get(message.type, "stdout"), message.data
 
     def _end(self, result: v1.ExecResult) -> None:
         self.result = convert.result_in(result, self._command)
@@ -135,7 +135,7 @@ class AsyncLogStream(AsyncLeavable[v1.LogChunk]):
         async for message in await self._messages():
             if message.data:
                 self.offset = message.offset + len(message.data)
-                yield _NAMES.get(message.type, "stdout"), message.data
+                yield NAMES.get(message.type, "stdout"), message.data
 
     async def read(self) -> str:
         """All of it."""

@@ -9,6 +9,7 @@ from .. import _convert as convert
 from .._types import ExecResult, Seconds, Session
 from .._wire import methods, v1
 from ..exceptions import CommandTimeoutError
+from ._attached import AttachedExec, attached
 from ._connection import Connection
 from ._session import SessionWrapper
 from ._streams import ExecStream, LogStream
@@ -46,6 +47,17 @@ class Commands(Connection):
         limit = convert.seconds(timeout)
         request = _exec_request(sandbox_id, command, stdin, env, workdir, limit)
         return ExecStream(self._open, methods.ExecStream, request, command, limit)
+
+    def exec_attached(
+        self,
+        sandbox_id: str,
+        command: str,
+        env: Optional[Mapping[str, str]] = None,
+        workdir: Optional[str] = None,
+        timeout: Optional[Seconds] = None,
+    ) -> AttachedExec:
+        """Runs a command in a fresh shell that is given input and signals while it runs."""
+        return attached(self._open, sandbox_id, command, env, workdir, timeout)
 
     def create_session(
         self,

@@ -127,6 +127,7 @@ class Process:
         return self._info.exit_code
 
     def refresh(self) -> "Process":
+        """Asks the server what it has on record."""
         self._info = self._client.get_process(self._info.sandbox_id, self.id)
         return self
 

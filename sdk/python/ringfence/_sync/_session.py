@@ -55,6 +55,7 @@ class SessionWrapper:
         return (self._client.get_session(self.id)).cwd
 
     def refresh(self) -> "SessionWrapper":
+        """Asks the server what it has on record."""
         self._session = self._client.get_session(self.id)
         return self
 

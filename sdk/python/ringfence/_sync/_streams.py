@@ -28,7 +28,7 @@ Self = TypeVar("Self", bound="Leavable[Any]")
 
 Open = Callable[[], Channel]
 
-_NAMES = {
+NAMES = {
     v1.ExecOutput.OUTPUT_TYPE_STDOUT: "stdout",
     v1.ExecOutput.OUTPUT_TYPE_STDERR: "stderr",
 }
@@ -104,7 +104,7 @@ class ExecStream(Leavable[v1.ExecOutput]):
             if message.HasField("result"):
                 self._end(message.result)
             elif message.data:
-                yield _NAMES.get(message.type, "stdout"), message.data
+                yield NAMES.get(message.type, "stdout"), message.data
 
     def _end(self, result: v1.ExecResult) -> None:
         self.result = convert.result_in(result, self._command)
@@ -136,7 +136,7 @@ class LogStream(Leavable[v1.LogChunk]):
         for message in self._messages():
             if message.data:
                 self.offset = message.offset + len(message.data)
-                yield _NAMES.get(message.type, "stdout"), message.data
+                yield NAMES.get(message.type, "stdout"), message.data
 
     def read(self) -> str:
         """All of it."""

@@ -1,0 +1,110 @@
+"""A command that is spoken to while it runs."""
+
+from __future__ import annotations
+
+import signal as signals
+from types import TracebackType
+from typing import AsyncIterator, Awaitable, Callable, Mapping, Optional, Tuple, Type, Union
+
+from .. import _convert as convert
+from .._types import ExecResult, Seconds
+from .._wire import methods, v1
+from ..exceptions import CommandTimeoutError
+from ._io import AsyncChannel, AsyncConversation
+from ._streams import NAMES
+
+Talk = AsyncConversation[v1.ExecInput, v1.ExecOutput]
+
+
+class AsyncAttachedExec:
+    """A command with input and signals as they come. Leaving the block ends it.
+
+    >>> async with await client.exec_attached(sandbox.id, "cat") as cat:  # doctest: +SKIP
+    ...     await cat.write("hello\\n")
+    ...     await cat.end_input()
+    ...     print([piece async for piece in cat], cat.exit_code)
+    """
+
+    def __init__(self, talk: Talk, command: str, limit: Optional[float]) -> None:
+        self._talk = talk
+        self._command = command
+        self._limit = limit
+        self.result: Optional[ExecResult] = None
+        """What came of it, at the end of its output."""
+
+    @property
+    def exit_code(self) -> Optional[int]:
+        return self.result.exit_code if self.result else None
+
+    async def write(self, text: Union[str, bytes]) -> None:
+        """Gives it input."""
+        data = text.encode() if isinstance(text, str) else text
+        await self._talk.say(v1.ExecInput(stdin=data))
+
+    async def end_input(self) -> None:
+        """Says that there is no more."""
+        await self._talk.say(v1.ExecInput(end_of_stdin=True))
+
+    async def signal(self, number: Union[int, signals.Signals]) -> None:
+        """Sends a signal to it and all it started."""
+        await self._talk.say(v1.ExecInput(signal=int(number)))
+
+    async def cancel(self) -> None:
+        """Ends it; what there is of its output still comes."""
+        await self._talk.say(v1.ExecInput(cancel=True))
+
+    async def tagged(self) -> AsyncIterator[Tuple[str, bytes]]:
+        """What it prints, with the name of the stream."""
+        while self.result is None:
+            message = await self._talk.hear()
+            if message is None:
+                return
+            if message.HasField("result"):
+                self._end(message.result)
+            elif message.data:
+                yield NAMES.get(message.type, "stdout"), message.data
+
+    def _end(self, result: v1.ExecResult) -> None:
+        self.result = convert.result_in(result, self._command)
+        if self.result.timed_out:
+            raise CommandTimeoutError(self._command, self._limit or 0)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        async for _, data in self.tagged():
+            yield data
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces()
+
+    async def close(self) -> None:
+        """Leaves it; a command that is not at its end is ended."""
+        await self._talk.leave()
+
+    async def __aenter__(self) -> "AsyncAttachedExec":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        await self.close()
+
+
+async def attached(
+    open: Callable[[], Awaitable[AsyncChannel]],
+    sandbox_id: str,
+    command: str,
+    env: Optional[Mapping[str, str]],
+    workdir: Optional[str],
+    timeout: Optional[Seconds],
+) -> AsyncAttachedExec:
+    """Starts one."""
+    limit = convert.seconds(timeout)
+    request = v1.ExecRequest(
+        sandbox_id=sandbox_id, command=command, env=convert.env_out(env), workdir=workdir or "",
+        timeout=convert.duration_out(limit), options=v1.ResultOptions(bytes=True))
+    talk = (await open()).duplex(methods.ExecAttached, request)
+    await talk.say(v1.ExecInput(command=request))
+    return AsyncAttachedExec(talk, command, limit)
