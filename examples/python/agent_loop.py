@@ -15,7 +15,7 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from ringfence import ExecResult, Sandbox, SandboxError
 
@@ -48,7 +48,7 @@ class Tools:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._by_name = {
+        self._by_name: Dict[str, Callable[..., str]] = {
             "run_command": self.run_command,
             "read_file": self.read_file,
             "write_file": self.write_file,
