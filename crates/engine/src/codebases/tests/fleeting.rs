@@ -109,7 +109,10 @@ fn of_a_directory_of_the_host_the_record_goes_and_nothing_else() {
     fixture.end(&sandbox, &used);
     fixture.assert_gone(&used);
     let unused = fixture.create_fleeting(Some(host.path()));
-    assert_eq!(fixture.codebases.sweep_abandoned(Duration::ZERO).unwrap(), [unused.clone()]);
+    assert_eq!(
+        fixture.codebases.sweep_abandoned(Duration::ZERO).unwrap(),
+        std::slice::from_ref(&unused)
+    );
     fixture.assert_gone(&unused);
     assert_eq!(contents_of(host.path()), before);
 }
@@ -137,7 +140,10 @@ fn one_that_no_sandbox_was_made_of_goes_after_a_while_without_a_call() {
     assert!(fixture.codebases.sweep_abandoned(HOUR).unwrap().is_empty());
     let (fixture, _) = fixture.restarted();
     assert!(fixture.codebases.sweep_abandoned(HOUR).unwrap().is_empty());
-    assert_eq!(fixture.codebases.sweep_abandoned(Duration::ZERO).unwrap(), [id.clone()]);
+    assert_eq!(
+        fixture.codebases.sweep_abandoned(Duration::ZERO).unwrap(),
+        std::slice::from_ref(&id)
+    );
     fixture.assert_gone(&id);
     fixture.get(&lasting);
     fixture.get(&used);
