@@ -284,12 +284,14 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
         info = await self._client.fork_sandbox(self.id, labels=labels)
         client = await self._client._another()
         made = type(self)(client, info, self._codebase, owns=True, count=self._count)
-        if auto_start:
-            try:
+        try:
+            # One of a leased sandbox is leased itself, and would not wait for a block.
+            await made._hold(bind=False)
+            if auto_start:
                 await made.start()
-            except BaseException:
-                await to_the_end(made.destroy)
-                raise
+        except BaseException:
+            await to_the_end(made.destroy)
+            raise
         return made
 
     async def restore(self, snapshot: Union[str, Snapshot]) -> "AsyncSandbox":
@@ -304,17 +306,23 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
         if self._owns_client:
             await self._client.close()
 
+    async def _hold(self, bind: bool) -> None:
+        """Should this process die, the server ends the sandbox by itself. A private server ends
+        with the process anyway."""
+        if not (await self._client.info()).embedded:
+            await self._end_lease()
+            self._lease = AsyncLease(await self._client._open(), self.id, bind)
+            await self._lease.begin()
+
     async def _end_lease(self) -> None:
         lease, self._lease = self._lease, None
         if lease is not None:
             await lease.end()
 
     async def __aenter__(self) -> "AsyncSandbox":
-        if self._owns and not (await self._client.info()).embedded:
-            # Should this process die in the block, the server ends the sandbox by itself.
-            self._lease = AsyncLease(await self._client._open(), self.id)
+        if self._owns:
             try:
-                await self._lease.begin()
+                await self._hold(bind=True)
             except BaseException:
                 # The block is never left that is not entered.
                 await to_the_end(self.destroy)

@@ -16,9 +16,9 @@ class Lease:
     """Held by a stream, which lasts also while this program is too busy to say anything. When it
     breaks it is taken up again; the server waits a minute for that."""
 
-    def __init__(self, channel: Channel, sandbox_id: str) -> None:
+    def __init__(self, channel: Channel, sandbox_id: str, bind: bool) -> None:
         self._channel = channel
-        self._request = v1.LeaseSandboxRequest(sandbox_id=sandbox_id, bind=True)
+        self._request = v1.LeaseSandboxRequest(sandbox_id=sandbox_id, bind=bind)
         self._over = Flag()
         self._stream: Optional[Stream[v1.LeaseState]] = None
         self._holding: Optional[Background] = None

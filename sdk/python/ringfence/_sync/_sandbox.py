@@ -285,12 +285,14 @@ class Sandbox(Work, Files, Layer):
         info = self._client.fork_sandbox(self.id, labels=labels)
         client = self._client._another()
         made = type(self)(client, info, self._codebase, owns=True, count=self._count)
-        if auto_start:
-            try:
+        try:
+            # One of a leased sandbox is leased itself, and would not wait for a block.
+            made._hold(bind=False)
+            if auto_start:
                 made.start()
-            except BaseException:
-                to_the_end(made.destroy)
-                raise
+        except BaseException:
+            to_the_end(made.destroy)
+            raise
         return made
 
     def restore(self, snapshot: Union[str, Snapshot]) -> "Sandbox":
@@ -305,17 +307,23 @@ class Sandbox(Work, Files, Layer):
         if self._owns_client:
             self._client.close()
 
+    def _hold(self, bind: bool) -> None:
+        """Should this process die, the server ends the sandbox by itself. A private server ends
+        with the process anyway."""
+        if not (self._client.info()).embedded:
+            self._end_lease()
+            self._lease = Lease(self._client._open(), self.id, bind)
+            self._lease.begin()
+
     def _end_lease(self) -> None:
         lease, self._lease = self._lease, None
         if lease is not None:
             lease.end()
 
     def __enter__(self) -> "Sandbox":
-        if self._owns and not (self._client.info()).embedded:
-            # Should this process die in the block, the server ends the sandbox by itself.
-            self._lease = Lease(self._client._open(), self.id)
+        if self._owns:
             try:
-                self._lease.begin()
+                self._hold(bind=True)
             except BaseException:
                 # The block is never left that is not entered.
                 to_the_end(self.destroy)
