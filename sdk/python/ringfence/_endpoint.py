@@ -14,9 +14,11 @@ from typing import List, Optional, Tuple
 
 from .exceptions import InvalidConfigurationError
 
-USUAL = "localhost:9000"
+USUAL_PORT = 9000
 
 _KNOCK_SECONDS = 0.5
+_LISTENING = "0A"
+"""In the kernel's tables of sockets."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,29 @@ def explicit(
 
 
 def usual(token: Optional[str] = None) -> Optional[Endpoint]:
-    """What may be a server on the usual port: something listens there."""
+    """What may be a server on the usual port: something listens there, of this user or of root. Any
+    other user of this machine could listen there too, and would be sent the project."""
+    if not all(uid in (0, os.getuid()) for uid in _listeners(USUAL_PORT)):
+        return None
     try:
-        socket.create_connection(("127.0.0.1", 9000), _KNOCK_SECONDS).close()
+        socket.create_connection(("127.0.0.1", USUAL_PORT), _KNOCK_SECONDS).close()
     except OSError:
         return None
-    return parsed(USUAL, False, token, None)
+    return parsed(f"localhost:{USUAL_PORT}", False, token, None)
+
+
+def _listeners(port: int) -> List[int]:
+    """The users who listen on a port, where the kernel tells."""
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table) as rows:
+                fields = [row.split() for row in rows][1:]
+        except OSError:
+            continue
+        found += [int(row[7]) for row in fields
+                  if row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port]
+    return found
 
 
 def parsed(
