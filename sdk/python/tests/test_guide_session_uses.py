@@ -2,10 +2,8 @@
 played by a small one in Python, and pip installs from a directory: tests have no network."""
 
 import json
-import shutil
 
-import pytest
-
+from needs import needs
 from projects import INSTALL, ask, serve
 
 WAIT = 100
@@ -38,7 +36,7 @@ NODE = {
 }
 
 
-@pytest.mark.skipif(not shutil.which("npm"), reason="npm is not installed")
+@needs("npm")
 def test_use_case_node_project(open_sandbox):
     sandbox = open_sandbox(NODE, preset="development")
     offline = {"npm_config_offline": "true", "npm_config_audit": "false"}
@@ -62,7 +60,7 @@ def test_use_case_database_for_tests(web):
 
 
 def test_a_database_can_be_a_process_whose_log_is_read(web):
-    database = web.start_process("python3 -u backend/store.py 3307 :memory: /tmp/up-3307; echo down")
+    database = web.start_process("python3 -u backend/store.py 3307 :memory: /tmp/up-3307")
     database.wait_for_port(3307, timeout=WAIT)
     assert web.run(ask(3307, "select 1 + 1")).stdout == "[(2,)]\n"
     web.run("python3 -c \"import socket; s = socket.create_connection(('localhost', 3307)); "

@@ -9,6 +9,7 @@ import asyncio
 import pytest
 from ringfence import AsyncSandbox, InvalidConfigurationError, SandboxError, SessionStatus
 
+from needs import needs
 from projects import ask, serve
 
 WAIT = 60
@@ -91,6 +92,12 @@ def test_another_shell_has_its_own_language(web):
     with web.session(shell="/bin/bash") as session:
         assert session.exec("declare -a numbers=(1 2 3)").exit_code == 0
         assert session.exec('echo "${#numbers[@]} ${numbers[2]}"').stdout == "3 3\n"
+
+
+@needs("zsh")
+def test_so_has_a_third(web):
+    with web.session(shell="/bin/zsh") as session:
+        assert session.exec("x=(a b); echo $x[1]").stdout == "a\n"
 
 
 def test_a_shell_that_is_not_there_is_named(web):
