@@ -3,20 +3,33 @@ played by a small one in Python, and pip installs from a directory: tests have n
 
 import json
 
+from ringfence import Sandbox
+
 from needs import needs
-from projects import INSTALL, ask, serve
+from projects import INSTALL, WEB, ask, serve
 
 WAIT = 100
 
 
-def test_use_case_virtual_environment(blocking_web, environment):
-    with blocking_web.session() as session:
+def test_use_case_virtual_environment(web, environment):
+    with web.session() as session:
         session.exec(f"source {environment}/bin/activate")
-        installed = session.exec(f"pip {INSTALL} -r requirements.txt", timeout=WAIT)
+        installed = session.exec(f"python -m pip {INSTALL} -r requirements.txt", timeout=WAIT)
         assert installed.exit_code == 0, installed.output
         assert session.exec("command -v tester").stdout == "/workspace/backend/venv/bin/tester\n"
         result = session.exec("tester .", timeout=WAIT)
     assert result.exit_code == 0 and "OK" in result.stdout, result.output
+
+
+def test_use_case_virtual_environment_with_a_pip_of_its_own(make_project):
+    """On the server that everybody has first."""
+    with Sandbox.from_local(make_project(WEB), preset="full-access") as sandbox:
+        with sandbox.session() as session:
+            for step in ("python3 -m venv venv", "source venv/bin/activate",
+                         f"pip {INSTALL} -r requirements.txt"):
+                session.exec(step, timeout=WAIT).raise_on_error()
+            assert "tester" in session.exec("pip list --disable-pip-version-check").stdout
+            assert session.exec("tester .", timeout=WAIT).exit_code == 0
 
 
 NODE = {
