@@ -9,7 +9,13 @@ from typing import List, Mapping, Optional, Type, Union
 from .. import _convert as convert
 from .._types import Seconds, TerminalInfo
 from .._wire import methods, v1
-from ..exceptions import SandboxError, TerminalClosedError, TerminalNotFoundError, WaitTimeoutError
+from ..exceptions import (
+    ConnectionError,
+    SandboxError,
+    TerminalClosedError,
+    TerminalNotFoundError,
+    WaitTimeoutError,
+)
 from ._connection import AsyncConnection
 from ._io import AsyncConversation, TimeUp, to_the_end
 
@@ -120,6 +126,7 @@ class AsyncTerminal:
         """Types. A line ends with a newline, as on a keyboard."""
         if self._closed:
             raise TerminalClosedError(f"terminal {self.id} was closed")
+        self._client._check_own()
         data = text.encode() if isinstance(text, str) else text
         await self._conversation.say(v1.TerminalInput(data=data))
 
@@ -169,11 +176,15 @@ class AsyncTerminal:
             await self._client.close_terminal(self._info.sandbox_id, self.id)
         except TerminalNotFoundError:
             pass
+        except ConnectionError:
+            if not self._client._is_embedded:
+                raise
         finally:
             await self._conversation.leave()
 
     async def _more(self, deadline: Optional[float], what: str) -> bool:
         """Takes in what is shown next; False at the end."""
+        self._client._check_own()
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
             message = await self._conversation.hear(left)
