@@ -150,8 +150,9 @@ def _command_timeout(refusal: Refusal) -> SandboxError:
 
 
 def _conflict(refusal: Refusal) -> SandboxError:
-    listed = refusal.about("conflicts", "paths", "path")
-    return ApplyConflictError([path for path in listed.split(", ") if path], **refusal.more)
+    return ApplyConflictError(
+        refusal.details.get("paths", "").split("\n"),
+        yields_to_force=refusal.details.get("yields_to_force") != "false", **refusal.more)
 
 
 def _limit(refusal: Refusal) -> SandboxError:
@@ -173,7 +174,8 @@ _BY_CODE: Dict[str, Callable[[Refusal], SandboxError]] = {
         r.about("session_id", "session"), **r.more),
     "PROCESS_NOT_FOUND": lambda r: ProcessNotFoundError(r.message, **r.more),
     "TERMINAL_NOT_FOUND": lambda r: TerminalNotFoundError(r.message, **r.more),
-    "SNAPSHOT_NOT_FOUND": lambda r: SnapshotNotFoundError(r.message, **r.more),
+    "SNAPSHOT_NOT_FOUND": lambda r: SnapshotNotFoundError(
+        f"there is no snapshot {r.about('snapshot_id')}", **r.more),
     "FILE_NOT_FOUND": lambda r: FileNotFoundError(
         r.about("codebase_id"), r.about("path", "file_path", "from"), **r.more),
     "ROUTE_NOT_FOUND": lambda r: SandboxError(r.message, **r.more),
