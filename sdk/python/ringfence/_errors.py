@@ -6,6 +6,7 @@ it was about. A status without a code of ours comes from gRPC itself, or from an
 
 from __future__ import annotations
 
+import re
 from typing import Any, Callable, Dict, Optional
 
 import grpc
@@ -98,7 +99,7 @@ def _error_info(error: grpc.RpcError) -> Optional[v1.ErrorInfo]:
 def _without_code(refusal: Refusal) -> SandboxError:
     at = refusal.endpoint
     if refusal.grpc_code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
-        return ConnectionError(at.shown, f"{refusal.message}; {at.hint}", **refusal.more)
+        return ConnectionError(at.shown, _plainly(refusal), **refusal.more)
     if refusal.grpc_code == "UNAUTHENTICATED":
         return _unauthenticated(refusal)
     if refusal.grpc_code == "UNIMPLEMENTED":
@@ -110,6 +111,26 @@ def _without_code(refusal: Refusal) -> SandboxError:
     if refusal.grpc_code == "RESOURCE_EXHAUSTED":
         return ResourceLimitExceededError("message_size", message=refusal.message, **refusal.more)
     return SandboxError(refusal.message, **refusal.more)
+
+
+_PLAINLY = (
+    ("Connection refused", "nobody listens there; is `ringfence serve` running?"),
+    ("WRONG_VERSION_NUMBER", "what answers there does not speak TLS"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted; give ca_certificate=…"),
+    ("Failed parsing HTTP/2", "what answers there does not speak gRPC"),
+)
+"""What gRPC says, and what it means."""
+
+
+def _plainly(refusal: Refusal) -> str:
+    for said, meant in _PLAINLY:
+        if said in refusal.message and not refusal.endpoint.embedded:
+            return meant
+    last = refusal.message.rpartition("last error: ")[2].strip().rstrip(".")
+    why = re.sub(r"^([A-Z_]+: )?((ipv4|ipv6|unix):\S+: )?", "", last)
+    if refusal.grpc_code == "DEADLINE_EXCEEDED":
+        why = "it does not answer"
+    return f"{why}; {refusal.endpoint.hint}"
 
 
 def _unauthenticated(refusal: Refusal) -> SandboxError:

@@ -28,8 +28,8 @@ def message(
     for name, value in fields.items():
         if isinstance(value, str) and len(value) > LONGEST_NAME and name not in _TEXTS:
             raise InvalidConfigurationError(
-                f"the {_spoken(name)} {value[:20]}… has {len(value):,} characters; "
-                f"{LONGEST_NAME:,} are the most")
+                f"the {_spoken(name)} cannot be {_shown(value)}: it has {len(value):,} characters "
+                f"and may have {LONGEST_NAME:,}")
     try:
         return kind(*args, **fields)
     except (TypeError, ValueError, AttributeError) as error:
@@ -58,14 +58,18 @@ def _complaint(kind: Any, fields: Mapping[str, Any], error: Exception) -> str:
         try:
             kind(**{name: value})
         except UnicodeEncodeError:
-            return f"the {_spoken(name)} {_shown(value)} is no text that can be sent"
+            return f"the {_spoken(name)} cannot be {_shown(value)}: that is no text"
         except (TypeError, ValueError, AttributeError):
             return f"the {_spoken(name)} cannot be {_shown(value)}"
     return str(error)
 
 
+_SPOKEN = {"from": "place to start from", "mask": "list of ignore patterns"}
+"""Fields that are not called what the arguments are."""
+
+
 def _spoken(name: str) -> str:
-    return name.replace("_", " ")
+    return _SPOKEN.get(name) or name.replace("_", " ")
 
 
 def _shown(value: Any) -> str:

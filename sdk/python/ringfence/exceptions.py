@@ -99,8 +99,8 @@ class SandboxError(Exception):
         *,
         code: Optional[str] = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = _readable(message)
+        super().__init__(self.message)
         self.details = details
         self.grpc_code = grpc_code
         self.code = code
@@ -458,6 +458,16 @@ class TerminalNotFoundError(TerminalError):
 
 class TerminalClosedError(TerminalError):
     """The terminal's program has ended, or the terminal was closed."""
+
+
+_LONGEST = 600
+
+
+def _readable(message: str) -> str:
+    """Names in it may come from anywhere, and it ends up on terminals."""
+    half = _LONGEST // 2
+    text = message if len(message) <= _LONGEST else f"{message[:half]}…{message[-half:]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _shortened(command: str) -> str:

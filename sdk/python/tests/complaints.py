@@ -4,10 +4,10 @@ import contextlib
 
 from ringfence import SandboxClient
 
-LONGEST = 400
+LONGEST = 601
 """Characters that can be read at a glance."""
 
-NOISE = ("Traceback", "grpc_status", "debug_error_string", "os error", "DESCRIPTOR", "0x7f")
+NOISE = ("Traceback", "grpc_status", "debug_error_string", "os error", "ipv4:127", "TSI_", "OPENSSL")
 """Words of the machinery."""
 
 

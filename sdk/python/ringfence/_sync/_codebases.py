@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import Iterable, Iterator, List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence
 
 from .. import _convert as convert
+from .. import _local as local
 from .._message import message
 from .._types import Codebase, FileInfo, UploadResult
 from .._walk import MAX_FILE_SIZE, Scan, scan, warn_skipped
@@ -102,7 +103,8 @@ class Codebases(Connection):
         >>> client.upload_directory(codebase.id, "./project")  # doctest: +SKIP
         """
         found = in_thread(
-            _scanned, path, ignore_patterns or (), default_ignores, max_file_size)
+            _scanned, local.existing_directory(path), ignore_patterns or (), default_ignores,
+            max_file_size)
         return self._push(codebase_id, found, progress)
 
     def _push(
@@ -138,9 +140,9 @@ def _chunks(
 
 
 def _scanned(
-    path: str, ignore_patterns: Iterable[str], default_ignores: bool, max_file_size: Optional[int]
+    path: str, ignore_patterns: Sequence[str], default_ignores: bool, max_file_size: Optional[int]
 ) -> Scan:
-    found = scan(path, ignore_patterns=tuple(ignore_patterns), default_ignores=default_ignores,
+    found = scan(path, ignore_patterns=ignore_patterns, default_ignores=default_ignores,
                  max_file_size=max_file_size)
     warn_skipped(found)
     return found

@@ -97,7 +97,7 @@ class Files(Handle):
         files. What is left out is what `from_local` leaves out."""
         root = local.existing_directory(source)
         found = in_thread(
-            partial(scan, root, ignore_patterns=tuple(ignore_patterns or ()),
+            partial(scan, root, ignore_patterns=ignore_patterns or (),
                     default_ignores=default_ignores, max_file_size=max_file_size, digests=False))
         warn_skipped(found)
         for entry in found.entries:
