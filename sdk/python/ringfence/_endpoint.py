@@ -62,7 +62,7 @@ class Endpoint:
             return "the private server of this process has ended"
         if self.secure:
             return "is it a server with TLS, and is its certificate trusted (ca_certificate=…)?"
-        return "is `ringfence serve` running there?"
+        return "is `ringfence serve` running there, without TLS (else give secure=True)?"
 
 
 def explicit(
@@ -105,26 +105,38 @@ def _listeners(port: int) -> List[int]:
 def parsed(
     named: str, secure: bool, token: Optional[str], ca_certificate: Optional[str]
 ) -> Endpoint:
-    token = token or os.environ.get("RINGFENCE_TOKEN") or None
+    token = _token(token or os.environ.get("RINGFENCE_TOKEN"))
     scheme, _, rest = named.rpartition("://")
     if scheme == "unix" or named.startswith("unix:"):
         return Endpoint(target="unix:" + _unix_path(named), shown=named, token=token)
-    if scheme not in ("", "http", "https"):
-        raise InvalidConfigurationError(
-            f"{named!r} is no endpoint: give HOST:PORT, https://HOST:PORT or unix:///PATH")
     address = rest.rstrip("/")
-    if not re.fullmatch(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):\d{1,5}", address):
+    if scheme not in ("", "http", "https") or not _is_address(address):
         raise InvalidConfigurationError(
             f"{named!r} is no endpoint: give HOST:PORT, https://HOST:PORT or unix:///PATH")
     secure = secure or scheme == "https"
+    if ca_certificate and not secure:
+        raise InvalidConfigurationError("a ca_certificate is for TLS: give secure=True too")
     certificate = _certificate(ca_certificate) if secure else None
     return Endpoint(address, named, secure, token, certificate)
+
+
+def _is_address(text: str) -> bool:
+    found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.%]+\]|[\w.-]+):([0-9]{1,5})", text)
+    return found is not None and 0 < int(found[1]) < 65536
+
+
+def _token(text: Optional[str]) -> Optional[str]:
+    """Without the newline that comes with it from a file."""
+    token = text.strip() if isinstance(text, str) else text
+    if token and (not isinstance(token, str) or not re.fullmatch("[!-~]{1,1024}", token)):
+        raise InvalidConfigurationError("the token is none: tokens are letters, digits and signs")
+    return token or None
 
 
 def _unix_path(named: str) -> str:
     path = named[len("unix:"):]
     path = path[2:] if path.startswith("//") else path
-    if not path.startswith("/"):
+    if not path.startswith("/") or "\0" in path:
         raise InvalidConfigurationError(f"{named!r} must name an absolute path: unix:///PATH")
     return path
 
@@ -135,7 +147,10 @@ def _certificate(named: Optional[str]) -> Optional[bytes]:
         return None
     try:
         with open(file, "rb") as opened:
-            return opened.read()
-    except OSError as error:
-        raise InvalidConfigurationError(
-            f"cannot read the certificate {file}: {error.strerror}") from None
+            certificate = opened.read()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidConfigurationError(f"cannot read the certificate {file}: {why}") from None
+    if b"-----BEGIN CERTIFICATE-----" not in certificate:
+        raise InvalidConfigurationError(f"there is no certificate in {file}, which must be PEM")
+    return certificate

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Callable, Coroutine, Any, List, Optional, Sequence, Union
 
 from .. import _local as local
+from .._message import encoded
 from .._types import FileInfo
 from .._walk import MAX_FILE_SIZE, Entry, scan, warn_skipped
 from ..exceptions import FileNotFoundError
@@ -42,8 +43,8 @@ class AsyncFiles(AsyncHandle):
         view: str = "owner",
     ) -> None:
         """Replaces a file, or makes it and the directories above it."""
-        data = content.encode() if isinstance(content, str) else bytes(content)
-        await self._client.write_sandbox_file(self.id, path, data, mode=mode, view=view)
+        await self._client.write_sandbox_file(
+            self.id, path, encoded(content, "content"), mode=mode, view=view)
 
     async def list_files(
         self, path: str = "/", recursive: bool = False, *, view: str = "owner"
@@ -95,7 +96,7 @@ class AsyncFiles(AsyncHandle):
         files. What is left out is what `from_local` leaves out."""
         root = local.existing_directory(source)
         found = await in_thread(
-            partial(scan, root, ignore_patterns=tuple(ignore_patterns or ()),
+            partial(scan, root, ignore_patterns=ignore_patterns or (),
                     default_ignores=default_ignores, max_file_size=max_file_size, digests=False))
         warn_skipped(found)
         for entry in found.entries:

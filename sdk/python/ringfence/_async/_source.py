@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Optional, Sequence, Tuple
 
-from .._ignore import DEFAULT_IGNORES, IGNORE_FILES
+from .._ignore import DEFAULT_IGNORES, IGNORE_FILES, checked
 from .._types import Codebase
 from .._walk import scan, warn_skipped
 from ..exceptions import InvalidConfigurationError
@@ -26,7 +26,7 @@ class AsyncSource:
     ) -> None:
         self._client = client
         self._root = root
-        self._patterns = tuple(ignore_patterns)
+        self._patterns = checked(ignore_patterns)
         self._defaults = default_ignores
         self._max_file_size = max_file_size
         self._made: Optional[Codebase] = None
