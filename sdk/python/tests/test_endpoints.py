@@ -153,7 +153,7 @@ def test_what_is_well_formed_is_understood(name, target):
 def usual(monkeypatch):
     """Moves the usual port to where something else is, which nobody may do with the real one."""
     def moved(address):
-        monkeypatch.setattr(_endpoint, "USUAL", "localhost:" + address.rpartition(":")[2])
+        monkeypatch.setattr(_endpoint, "USUAL_PORT", int(address.rpartition(":")[2]))
     return moved
 
 
