@@ -64,7 +64,7 @@ class Scan:
 
 
 class SkippedFilesWarning(UserWarning):
-    """Files of a directory are not part of the codebase made of it."""
+    """Files of a directory are not part of what was made of it."""
 
 
 def scan(

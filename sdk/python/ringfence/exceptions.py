@@ -99,7 +99,7 @@ class SandboxError(Exception):
         *,
         code: Optional[str] = None,
     ) -> None:
-        self.message = _readable(message)
+        self.message = readable(message)
         super().__init__(self.message)
         self.details = details
         self.grpc_code = grpc_code
@@ -463,7 +463,7 @@ class TerminalClosedError(TerminalError):
 _LONGEST = 600
 
 
-def _readable(message: str) -> str:
+def readable(message: str) -> str:
     """Names in it may come from anywhere, and it ends up on terminals."""
     half = _LONGEST // 2
     text = message if len(message) <= _LONGEST else f"{message[:half]}…{message[-half:]}"

@@ -28,6 +28,7 @@ from google.protobuf.message import Message
 
 from .._endpoint import Endpoint
 from .._errors import translated
+from .._requests import Requests
 from .._wire.method import (
     ClientStream,
     Duplex,
@@ -73,10 +74,16 @@ class AsyncChannel:
         requests: Iterable[Request],
         about: Optional[Message] = None,
     ) -> Response:
-        call = self._callable(method, self._channel.stream_unary)
+        given = Requests(requests)
+        call = self._callable(method, self._channel.stream_unary)(given, metadata=self._metadata)
+        given.give_up = call.cancel
         try:
-            answer: Response = await call(requests, metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:
+            answer: Response = await call
+        except (grpc.aio.AioRpcError, asyncio.CancelledError) as error:
+            if given.failure is not None:
+                raise given.failure from None
+            if isinstance(error, asyncio.CancelledError):
+                raise
             raise translated(error, self.endpoint, about) from None
         return answer
 

@@ -63,7 +63,9 @@ class AsyncSource:
         found = scan(self._root, ignore_patterns=self._patterns, default_ignores=self._defaults,
                      max_file_size=None, digests=False)
         sizes = [entry.size for entry in found.entries if entry.kind == "file"]
-        return len(sizes), sum(sizes)
+        links = sum(entry.kind == "symlink" for entry in found.entries)
+        # As the server counts those that it stores.
+        return len(sizes) + links, sum(sizes)
 
     async def take_back(self) -> None:
         if self._made is not None:

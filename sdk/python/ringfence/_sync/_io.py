@@ -26,6 +26,7 @@ from google.protobuf.message import Message
 from .._aside import Aside, Job
 from .._endpoint import Endpoint
 from .._errors import translated
+from .._requests import Requests
 from .._wire.method import (
     ClientStream,
     Duplex,
@@ -53,9 +54,9 @@ class Channel:
     def unary(
         self, method: Unary[Request, Response], request: Request, timeout: Optional[float] = None
     ) -> Response:
-        call = self._callable(method, self._channel.unary_unary)
-        answer: Response = self._answered(
-            partial(call.future, request, timeout=timeout, metadata=self._metadata), request)
+        kind = self._callable(method, self._channel.unary_unary)
+        begin = partial(kind.future, request, timeout=timeout, metadata=self._metadata)
+        answer: Response = self._answered(_Call(begin), request)
         return answer
 
     def stream(
@@ -71,9 +72,16 @@ class Channel:
         requests: Iterable[Request],
         about: Optional[Message] = None,
     ) -> Response:
-        call = self._callable(method, self._channel.stream_unary)
-        answer: Response = self._answered(
-            partial(call.future, iter(requests), metadata=self._metadata), about)
+        given = Requests(requests)
+        kind = self._callable(method, self._channel.stream_unary)
+        call = _Call(partial(kind.future, given, metadata=self._metadata))
+        given.give_up = call.abandon
+        try:
+            answer: Response = self._answered(call, about)
+        except Exception:
+            if given.failure is not None:
+                raise given.failure from None
+            raise
         return answer
 
     def duplex(
@@ -87,8 +95,7 @@ class Channel:
         self._aside.do(self._channel.close)
         self._aside.end()
 
-    def _answered(self, begin: Callable[[], Any], about: Optional[Message]) -> Any:
-        call = _Call(begin)
+    def _answered(self, call: "_Call", about: Optional[Message]) -> Any:
         together = getattr(_here, "together", None)
         if together is not None:
             together.add(call)
