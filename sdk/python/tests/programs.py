@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import servers
 
@@ -17,7 +18,8 @@ WITHIN = 60
 """Seconds that only a program that hangs needs."""
 
 PRELUDE = '''
-import asyncio, os, signal, sys, threading, time
+import asyncio, faulthandler, os, signal, sys, threading, time
+faulthandler.register(signal.SIGUSR1, all_threads=True)
 from ringfence import *
 from ringfence import _embedded
 
@@ -25,7 +27,9 @@ PROJECT, MARK = sys.argv[1:3]
 LONG = f"sleep {MARK}"
 
 def say(*words):
-    print(*words, flush=True)
+    # In one piece, since several threads may have something to say.
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 
 def made(**options):
     return Sandbox.from_local(PROJECT, **OPTIONS, **options)
@@ -122,6 +126,9 @@ class Program:
         try:
             found = self.process.wait(WITHIN)
         except subprocess.TimeoutExpired:
+            # It says where.
+            self.process.send_signal(signal.SIGUSR1)
+            time.sleep(1)
             raise AssertionError(f"it hangs; its stderr: {self.stderr()}") from None
         said = self.stderr()
         assert found == code, said
