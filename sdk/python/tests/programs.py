@@ -28,7 +28,7 @@ LONG = f"sleep {MARK}"
 
 def say(*words):
     # In one piece, since several threads may have something to say.
-    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.write(" ".join(map(str, words)) + "\\n")
     sys.stdout.flush()
 
 def made(**options):
