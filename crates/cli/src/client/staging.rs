@@ -17,8 +17,8 @@ use super::connect::Server;
 use super::trouble::told;
 use crate::failure::Failure;
 
-/// One reads while the other is on its way.
-const STREAMS: usize = 2;
+/// Some are read or on their way while the server waits for its disk with the others.
+const STREAMS: usize = 4;
 /// A larger file is several.
 const PIECE: usize = 256 * 1024;
 /// A message is sent when it has so many bytes or so many pieces.
