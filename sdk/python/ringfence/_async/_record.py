@@ -19,8 +19,8 @@ class AsyncAuditStream(AsyncLeavable[v1.AuditEvent]):
         super().__init__(open, methods.Audit, request)
 
     async def _events(self) -> AsyncIterator[AuditEvent]:
-        async for message in await self._messages():
-            yield convert.event_in(message)
+        async for event in await self._messages():
+            yield convert.event_in(event)
 
     def __aiter__(self) -> AsyncIterator[AuditEvent]:
         return self._events()

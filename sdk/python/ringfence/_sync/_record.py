@@ -20,8 +20,8 @@ class AuditStream(Leavable[v1.AuditEvent]):
         super().__init__(open, methods.Audit, request)
 
     def _events(self) -> Iterator[AuditEvent]:
-        for message in self._messages():
-            yield convert.event_in(message)
+        for event in self._messages():
+            yield convert.event_in(event)
 
     def __iter__(self) -> Iterator[AuditEvent]:
         return self._events()
