@@ -158,11 +158,9 @@ mod tests {
 
     #[test]
     fn a_fleeting_place_has_room_for_a_socket_wherever_the_state_is() {
-        let state = tempfile::tempdir().unwrap();
-        for all in candidates(&state.path().join("d".repeat(LONGEST))) {
-            let place = Place::make_in(&all).unwrap();
-            std::os::unix::net::UnixListener::bind(place.socket().unwrap()).unwrap();
-        }
+        let state = Path::new("/").join("d".repeat(LONGEST));
+        let all = candidates(&state);
+        assert!(!all.is_empty() && !all.contains(&state.join("private")), "{all:?}");
     }
 
     #[test]

@@ -13,6 +13,8 @@ import os as _os
 # Programs that fork after they have spoken to a server can do so in the child too. grpcio reads it
 # when it is first imported.
 _os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "true")
+# What it has to say comes as exceptions; otherwise each fork is worth a line on stderr to it.
+_os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 from ._async._attached import AsyncAttachedExec  # noqa: E402
 from ._async._client import AsyncSandboxClient  # noqa: E402

@@ -103,10 +103,13 @@ def duration_out(value: Optional[float]) -> Optional[Duration]:
 
 
 def env_out(env: Optional[Mapping[str, str]]) -> Mapping[str, str]:
+    if env is not None and not isinstance(env, Mapping):
+        raise InvalidConfigurationError(
+            f"the environment is a dictionary of names and values, not {env!r}")
     for name, value in (env or {}).items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidConfigurationError(
-                f"environment variables are text; {name!r} is {type(value).__name__}")
+                f"environment variables have text as names and values, not {name!r}: {value!r}")
     return env or {}
 
 

@@ -33,7 +33,7 @@ class _Server:
         self.owner = os.getpid()
         self._said = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            [_program(), "serve", "--for-process", str(self.owner)],
+            [_program(), "serve", "--for-process", str(self.owner), "--log-level", "warn"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._said,

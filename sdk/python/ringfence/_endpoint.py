@@ -14,9 +14,11 @@ from typing import List, Optional, Tuple
 
 from .exceptions import InvalidConfigurationError
 
-USUAL = "localhost:9000"
+USUAL_PORT = 9000
 
 _KNOCK_SECONDS = 0.5
+_LISTENING = "0A"
+"""In the kernel's tables of sockets."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Endpoint:
             return "the private server of this process has ended"
         if self.secure:
             return "is it a server with TLS, and is its certificate trusted (ca_certificate=…)?"
-        return "is `ringfence serve` running there?"
+        return "is `ringfence serve` running there, without TLS (else give secure=True)?"
 
 
 def explicit(
@@ -75,37 +77,66 @@ def explicit(
 
 
 def usual(token: Optional[str] = None) -> Optional[Endpoint]:
-    """What may be a server on the usual port: something listens there."""
+    """What may be a server on the usual port: something listens there, of this user or of root. Any
+    other user of this machine could listen there too, and would be sent the project."""
+    if not all(uid in (0, os.getuid()) for uid in _listeners(USUAL_PORT)):
+        return None
     try:
-        socket.create_connection(("127.0.0.1", 9000), _KNOCK_SECONDS).close()
+        socket.create_connection(("127.0.0.1", USUAL_PORT), _KNOCK_SECONDS).close()
     except OSError:
         return None
-    return parsed(USUAL, False, token, None)
+    return parsed(f"localhost:{USUAL_PORT}", False, token, None)
+
+
+def _listeners(port: int) -> List[int]:
+    """The users who listen on a port, where the kernel tells."""
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table) as rows:
+                fields = [row.split() for row in rows][1:]
+        except OSError:
+            continue
+        found += [int(row[7]) for row in fields
+                  if row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port]
+    return found
 
 
 def parsed(
     named: str, secure: bool, token: Optional[str], ca_certificate: Optional[str]
 ) -> Endpoint:
-    token = token or os.environ.get("RINGFENCE_TOKEN") or None
+    token = _token(token or os.environ.get("RINGFENCE_TOKEN"))
     scheme, _, rest = named.rpartition("://")
     if scheme == "unix" or named.startswith("unix:"):
         return Endpoint(target="unix:" + _unix_path(named), shown=named, token=token)
-    if scheme not in ("", "http", "https"):
-        raise InvalidConfigurationError(
-            f"{named!r} is no endpoint: give HOST:PORT, https://HOST:PORT or unix:///PATH")
     address = rest.rstrip("/")
-    if not re.fullmatch(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):\d{1,5}", address):
+    if scheme not in ("", "http", "https") or not _is_address(address):
         raise InvalidConfigurationError(
             f"{named!r} is no endpoint: give HOST:PORT, https://HOST:PORT or unix:///PATH")
     secure = secure or scheme == "https"
+    if ca_certificate and not secure:
+        raise InvalidConfigurationError("a ca_certificate is for TLS: give secure=True too")
     certificate = _certificate(ca_certificate) if secure else None
     return Endpoint(address, named, secure, token, certificate)
+
+
+def _is_address(text: str) -> bool:
+    found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.%]+\]|[\w.-]+):([0-9]{1,5})", text)
+    return found is not None and 0 < int(found[1]) < 65536
+
+
+def _token(text: Optional[str]) -> Optional[str]:
+    """Without the newline that comes with it from a file."""
+    token = text.strip() if isinstance(text, str) else text
+    if token and (not isinstance(token, str) or not re.fullmatch("[!-~]{1,1024}", token)):
+        raise InvalidConfigurationError("the token is none: tokens are letters, digits and signs")
+    return token or None
 
 
 def _unix_path(named: str) -> str:
     path = named[len("unix:"):]
     path = path[2:] if path.startswith("//") else path
-    if not path.startswith("/"):
+    if not path.startswith("/") or "\0" in path:
         raise InvalidConfigurationError(f"{named!r} must name an absolute path: unix:///PATH")
     return path
 
@@ -116,7 +147,10 @@ def _certificate(named: Optional[str]) -> Optional[bytes]:
         return None
     try:
         with open(file, "rb") as opened:
-            return opened.read()
-    except OSError as error:
-        raise InvalidConfigurationError(
-            f"cannot read the certificate {file}: {error.strerror}") from None
+            certificate = opened.read()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidConfigurationError(f"cannot read the certificate {file}: {why}") from None
+    if b"-----BEGIN CERTIFICATE-----" not in certificate:
+        raise InvalidConfigurationError(f"there is no certificate in {file}, which must be PEM")
+    return certificate

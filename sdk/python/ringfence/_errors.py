@@ -6,6 +6,7 @@ it was about. A status without a code of ours comes from gRPC itself, or from an
 
 from __future__ import annotations
 
+import re
 from typing import Any, Callable, Dict, Optional
 
 import grpc
@@ -98,7 +99,7 @@ def _error_info(error: grpc.RpcError) -> Optional[v1.ErrorInfo]:
 def _without_code(refusal: Refusal) -> SandboxError:
     at = refusal.endpoint
     if refusal.grpc_code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
-        return ConnectionError(at.shown, f"{refusal.message}; {at.hint}", **refusal.more)
+        return ConnectionError(at.shown, _plainly(refusal), **refusal.more)
     if refusal.grpc_code == "UNAUTHENTICATED":
         return _unauthenticated(refusal)
     if refusal.grpc_code == "UNIMPLEMENTED":
@@ -110,6 +111,26 @@ def _without_code(refusal: Refusal) -> SandboxError:
     if refusal.grpc_code == "RESOURCE_EXHAUSTED":
         return ResourceLimitExceededError("message_size", message=refusal.message, **refusal.more)
     return SandboxError(refusal.message, **refusal.more)
+
+
+_PLAINLY = (
+    ("Connection refused", "nobody listens there; is `ringfence serve` running?"),
+    ("WRONG_VERSION_NUMBER", "what answers there does not speak TLS"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted; give ca_certificate=…"),
+    ("Failed parsing HTTP/2", "what answers there does not speak gRPC"),
+)
+"""What gRPC says, and what it means."""
+
+
+def _plainly(refusal: Refusal) -> str:
+    for said, meant in _PLAINLY:
+        if said in refusal.message and not refusal.endpoint.embedded:
+            return meant
+    last = refusal.message.rpartition("last error: ")[2].strip().rstrip(".")
+    why = re.sub(r"^([A-Z_]+: )?((ipv4|ipv6|unix):\S+: )?", "", last)
+    if refusal.grpc_code == "DEADLINE_EXCEEDED":
+        why = "it does not answer"
+    return f"{why}; {refusal.endpoint.hint}"
 
 
 def _unauthenticated(refusal: Refusal) -> SandboxError:
@@ -150,8 +171,9 @@ def _command_timeout(refusal: Refusal) -> SandboxError:
 
 
 def _conflict(refusal: Refusal) -> SandboxError:
-    listed = refusal.about("conflicts", "paths", "path")
-    return ApplyConflictError([path for path in listed.split(", ") if path], **refusal.more)
+    return ApplyConflictError(
+        refusal.details.get("paths", "").split("\n"),
+        yields_to_force=refusal.details.get("yields_to_force") != "false", **refusal.more)
 
 
 def _limit(refusal: Refusal) -> SandboxError:
@@ -173,7 +195,8 @@ _BY_CODE: Dict[str, Callable[[Refusal], SandboxError]] = {
         r.about("session_id", "session"), **r.more),
     "PROCESS_NOT_FOUND": lambda r: ProcessNotFoundError(r.message, **r.more),
     "TERMINAL_NOT_FOUND": lambda r: TerminalNotFoundError(r.message, **r.more),
-    "SNAPSHOT_NOT_FOUND": lambda r: SnapshotNotFoundError(r.message, **r.more),
+    "SNAPSHOT_NOT_FOUND": lambda r: SnapshotNotFoundError(
+        f"there is no snapshot {r.about('snapshot_id')}", **r.more),
     "FILE_NOT_FOUND": lambda r: FileNotFoundError(
         r.about("codebase_id"), r.about("path", "file_path", "from"), **r.more),
     "ROUTE_NOT_FOUND": lambda r: SandboxError(r.message, **r.more),

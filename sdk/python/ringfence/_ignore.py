@@ -33,6 +33,7 @@ from ringfence._gitpattern import (
     tokens,
 )
 from ringfence._regular import chunks, open_regular
+from ringfence.exceptions import InvalidConfigurationError
 
 DEFAULT_IGNORES = (
     ".git",
@@ -59,6 +60,19 @@ IGNORE_FILES = (GITIGNORE.decode(), SANDBOXIGNORE.decode())
 # Nobody vouches for the text of an ignore file, so what is read of it is bounded. A server that
 # uses a directory in place reads as much.
 LARGEST_IGNORE_FILE = 1 << 20
+
+
+def checked(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Patterns as they were given; what is none is refused, and so is a single one: its letters
+    would each be a pattern, and `*` leaves out everything."""
+    if isinstance(patterns, (str, bytes)):
+        raise InvalidConfigurationError(
+            f"ignore_patterns is a list of patterns, not the single one {patterns!r}")
+    found = tuple(patterns)
+    for pattern in found:
+        if not isinstance(pattern, str):
+            raise InvalidConfigurationError(f"an ignore pattern is text, not {pattern!r}")
+    return found
 
 
 class Ignores:

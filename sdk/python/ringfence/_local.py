@@ -8,10 +8,11 @@ import os
 import posixpath
 import stat
 import warnings
-from typing import List, Union
+from typing import List, Type, Union
 
 from ._regular import open_regular
-from .exceptions import InvalidConfigurationError, SandboxError
+from ._walk import SkippedFilesWarning
+from .exceptions import InvalidConfigurationError, SandboxError, readable
 
 
 class SkippedLinksWarning(UserWarning):
@@ -69,33 +70,36 @@ class Place:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._left_out: List[str] = []
+        self._leading_out: List[str] = []
+        self._gone: List[str] = []
 
     def make_directory(self, below: str) -> None:
-        path = os.path.join(self._root, below)
-        if not below:
-            os.makedirs(path, exist_ok=True)
-            return
+        path = os.path.join(self._root, below) if below else self._root
         try:
-            os.mkdir(path)
+            os.mkdir(path) if below else os.makedirs(path, exist_ok=True)
         except FileExistsError:
             # A link that was there would be followed by everything that is written below it.
-            if not stat.S_ISDIR(os.lstat(path).st_mode):
+            if not below or not stat.S_ISDIR(os.lstat(path).st_mode):
                 raise SandboxError(f"{path} is there already, and is not a directory") from None
+        except OSError as error:
+            raise SandboxError(f"cannot make {path}: {error.strerror}") from None
 
     def make_symlink(self, below: str, target: str) -> None:
-        inside = posixpath.normpath(posixpath.join("/", posixpath.dirname(below), target))
-        depth = posixpath.normpath(posixpath.join(posixpath.dirname(below) or ".", target))
-        if target.startswith("/") or depth.split("/")[0] == ".." or not inside:
-            self._left_out.append(f"{below} -> {target}")
+        if not _stays_inside(below, target):
+            self._leading_out.append(f"{below} -> {target}")
             return
         path = os.path.join(self._root, below)
-        if os.path.lexists(path):
-            os.unlink(path)
-        os.symlink(target, path)
+        try:
+            if os.path.lexists(path):
+                os.unlink(path)
+            os.symlink(target, path)
+        except OSError as error:
+            raise SandboxError(f"cannot make the link {path}: {error.strerror}") from None
 
     def write(self, below: str, content: bytes, mode: int) -> None:
         path = os.path.join(self._root, below)
+        if os.path.islink(path):
+            raise SandboxError(f"{path} is there already, and is a symbolic link")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         try:
             descriptor = os.open(path, flags, 0o600)
@@ -106,10 +110,29 @@ class Place:
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), mode & 0o777)
 
+    def leave_out(self, below: str) -> None:
+        """It was listed, and then it was not there."""
+        self._gone.append(below)
+
     def warn(self) -> None:
-        if self._left_out:
-            listed = ", ".join(self._left_out[:10])
-            more = f" and {len(self._left_out) - 10} more" if len(self._left_out) > 10 else ""
-            warnings.warn(
-                f"left out, because they lead out of {self._root}: {listed}{more}",
-                SkippedLinksWarning, stacklevel=4)
+        if self._leading_out:
+            _warn(f"left out, because they lead out of {self._root}", self._leading_out,
+                  SkippedLinksWarning)
+        if self._gone:
+            _warn("left out, because they are gone or their names are no text", self._gone,
+                  SkippedFilesWarning)
+
+
+def _stays_inside(below: str, target: str) -> bool:
+    """Whether a link leads nowhere but below the place. `..` is taken at its word only at the
+    beginning, from where the link is: after a name it may go up from wherever that name leads."""
+    if target.startswith("/"):
+        return False
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    return up <= below.count("/") and ".." not in parts[up:]
+
+
+def _warn(why: str, names: List[str], kind: Type[Warning]) -> None:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    warnings.warn(f"{why}: {', '.join(map(readable, names[:10]))}{more}", kind, stacklevel=5)

@@ -16,7 +16,7 @@ from typing import Union
 
 from ringfence._digest_cache import NO_CACHE, open_cache
 from ringfence._digests import Outcome, digest_files
-from ringfence._ignore import Ignores
+from ringfence._ignore import Ignores, checked
 from ringfence._regular import NotRegular, chunks, open_regular
 
 MAX_FILE_SIZE = 52_428_800
@@ -64,7 +64,7 @@ class Scan:
 
 
 class SkippedFilesWarning(UserWarning):
-    """Files of a directory are not part of the codebase made of it."""
+    """Files of a directory are not part of what was made of it."""
 
 
 def scan(
@@ -82,7 +82,7 @@ def scan(
     `max_file_size=None` is no limit. Without `digests` no file but ignore files is opened.
     `.sandboxignore` files count even without `gitignore`.
     """
-    ignores = Ignores(ignore_patterns, default_ignores=default_ignores, gitignore=gitignore)
+    ignores = Ignores(checked(ignore_patterns), default_ignores=default_ignores, gitignore=gitignore)
     resolved = os.path.realpath(root)
     remembered = open_cache(os.fsencode(resolved)) if digests and cache else NO_CACHE
     walk = _Walk(os.fsencode(resolved), max_file_size)

@@ -99,8 +99,8 @@ class SandboxError(Exception):
         *,
         code: Optional[str] = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = readable(message)
+        super().__init__(self.message)
         self.details = details
         self.grpc_code = grpc_code
         self.code = code
@@ -109,14 +109,19 @@ class SandboxError(Exception):
         return f"{self.message}: {self.details}" if self.details else self.message
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        # Constructors differ; a copy in another process needs the attributes only.
-        return _rebuilt, (type(self), self.args, self.__dict__.copy())
+        # Constructors differ; a copy in another process needs the attributes only. Those of an
+        # OSError are not among the others.
+        state = self.__dict__.copy()
+        state.update({name: getattr(self, name) for name in ("errno", "filename")
+                      if getattr(self, name, None) is not None})
+        return _rebuilt, (type(self), self.args, state)
 
 
 def _rebuilt(kind: Type[SandboxError], args: Tuple[Any, ...], state: Dict[str, Any]) -> SandboxError:
     error = kind.__new__(kind, *args)
     error.args = args
-    error.__dict__.update(state)
+    for name, value in state.items():
+        setattr(error, name, value)
     return error
 
 
@@ -157,7 +162,7 @@ class UnsupportedError(SandboxError):
     """
 
     def __init__(self, message: str, hint: Optional[str] = None, **more: Any) -> None:
-        super().__init__(message, **more)
+        super().__init__(message, hint, **more)
         self.hint = hint
 
 
@@ -215,6 +220,10 @@ class ResourceLimitExceededError(SandboxError):
 
 class AlreadyExistsError(SandboxError, builtins.FileExistsError):
     """There is one of that name already: a session, a process, a terminal, a file."""
+
+    def __init__(self, message: str, **more: Any) -> None:
+        super().__init__(message, **more)
+        self.errno = errno.EEXIST
 
 
 class SandboxNotFoundError(SandboxError):
@@ -307,13 +316,17 @@ class ApplyConflictError(SandboxError):
 
     Attributes:
         conflicts: their paths, as many as fitted into the answer.
+        yields_to_force: whether `apply(force=True)` would write all the same.
     """
 
-    def __init__(self, conflicts: Sequence[str], **more: Any) -> None:
+    def __init__(
+        self, conflicts: Sequence[str], *, yields_to_force: bool = True, **more: Any
+    ) -> None:
         listed = ", ".join(conflicts[:5]) + (", …" if len(conflicts) > 5 else "")
-        message = f"changed on both sides: {listed}; apply(force=True) overwrites"
-        super().__init__(message, **more)
+        way_out = "; apply(force=True) overwrites" if yields_to_force else ""
+        super().__init__(f"changed on both sides: {listed}{way_out}", **more)
         self.conflicts: List[str] = list(conflicts)
+        self.yields_to_force = yields_to_force
 
 
 class SnapshotNotFoundError(SandboxError):
@@ -445,6 +458,16 @@ class TerminalNotFoundError(TerminalError):
 
 class TerminalClosedError(TerminalError):
     """The terminal's program has ended, or the terminal was closed."""
+
+
+_LONGEST = 600
+
+
+def readable(message: str) -> str:
+    """Names in it may come from anywhere, and it ends up on terminals."""
+    half = _LONGEST // 2
+    text = message if len(message) <= _LONGEST else f"{message[:half]}…{message[-half:]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _shortened(command: str) -> str:

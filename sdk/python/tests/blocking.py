@@ -13,14 +13,14 @@ class Blocking:
     def __call__(self, *args, **kwargs):
         # What belongs to a loop must be made while it runs.
         async def make():
-            return self._target(*args, **kwargs)
+            return _called(self._target, args, kwargs)
 
         return self._wait(make())
 
     def __getattr__(self, name):
         attribute = getattr(self._target, name)
         if inspect.isroutine(attribute):
-            return lambda *args, **kwargs: self._face(attribute(*args, **kwargs))
+            return lambda *args, **kwargs: self._face(_called(attribute, args, kwargs))
         return self._face(attribute)
 
     def __enter__(self):
@@ -49,6 +49,16 @@ class Blocking:
         if inspect.isawaitable(made):
             return self._wait(made)
         return Blocking(made, self._loop) if _is_asynchronous(made) else made
+
+
+def _called(function, args, kwargs):
+    """What is handed on is handed on as what it is."""
+    bare = {name: _bare(value) for name, value in kwargs.items()}
+    return function(*map(_bare, args), **bare)
+
+
+def _bare(value):
+    return value._target if isinstance(value, Blocking) else value
 
 
 def _is_asynchronous(made):

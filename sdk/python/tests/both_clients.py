@@ -1,7 +1,7 @@
 """Programs that need only what this package and the published client `agentfense` both offer.
 
-Each takes the module as `sdk` and what it needs of the test as `at`: `at.server` are the options that
-name the server, `at.project(files)` makes a directory. It gives the same with both.
+Each takes the module as `sdk` and what it needs of the test as `at`: `at.server` are the options
+that name the server, `at.project(files)` makes a directory. It gives the same with both.
 """
 
 import asyncio

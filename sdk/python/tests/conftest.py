@@ -9,6 +9,8 @@ import programs
 import servers
 
 pytest_plugins = ["guides"]
+# Modules that check something for the tests say what they found, as tests do.
+pytest.register_assert_rewrite("calls_of_client", "calls_of_sandbox", "complaints")
 
 
 @pytest.fixture(scope="session", autouse=True)

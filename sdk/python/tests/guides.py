@@ -8,6 +8,7 @@ import pytest
 import ringfence
 
 import projects
+import servers
 from blocking import Blocking
 
 
@@ -28,6 +29,19 @@ def api(request, loop_of_all):
         Sandbox=Blocking(ringfence.AsyncSandbox, loop_of_all),
         SandboxClient=Blocking(ringfence.AsyncSandboxClient, loop_of_all),
     )
+
+
+def pytest_collection_modifyitems(config, items):
+    """What is said twice is left out: servers differ below both faces, so the asyncio one has the
+    embedded server here. Tests that are written with `async` run on all."""
+    twice = [item for item in items if _parameters(item) == ("tls", "asyncio")]
+    config.hook.pytest_deselected(items=twice)
+    items[:] = [item for item in items if item not in twice]
+
+
+def _parameters(item):
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    return given.get("where"), given.get("api")
 
 
 @pytest.fixture
@@ -90,8 +104,22 @@ def web(where, api, blocking_web):
 
 @pytest.fixture
 def environment(blocking_web):
-    """A virtual environment with pip, in the workspace of the shared sandbox."""
+    """A virtual environment in the workspace of the shared sandbox. Its pip is the system's: one
+    of its own is thousands of files."""
     if not blocking_web.exists("backend/venv/ready"):
-        made = "python3 -m venv backend/venv && touch backend/venv/ready"
-        blocking_web.run(made, timeout=100, raise_on_error=True)
+        made = "python3 -m venv --without-pip --system-site-packages backend/venv"
+        blocking_web.run(f"{made} && touch backend/venv/ready", timeout=100, raise_on_error=True)
     return "backend/venv"
+
+
+@pytest.fixture(scope="session")
+def plain_server():
+    """Without TLS and token: the published client knows neither."""
+    with servers.served() as where:
+        yield where
+
+
+@pytest.fixture
+def at(plain_server, make_project):
+    """What programs for both clients need."""
+    return types.SimpleNamespace(server=plain_server.options, project=make_project)

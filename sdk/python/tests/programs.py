@@ -33,6 +33,9 @@ def made(**options):
 async def amade(**options):
     return await AsyncSandbox.from_local(PROJECT, **OPTIONS, **options)
 
+def wait_for_word():
+    return sys.stdin.readline()
+
 def server():
     return _embedded._server._process.pid
 
@@ -68,7 +71,7 @@ class Program:
         self.process = subprocess.Popen(
             [sys.executable, *python, str(file), str(project), self.mark],
             env=dict(os.environ, RINGFENCE_STATE=str(self.state)),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
         self._sandboxes = set()
         self._lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
@@ -105,6 +108,11 @@ class Program:
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
+
+    def go_on(self):
+        """Lets it pass its `wait_for_word()`."""
+        self.process.stdin.write(b"go on\n")
+        self.process.stdin.flush()
 
     def kill(self):
         self.process.kill()
@@ -156,6 +164,7 @@ class Program:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
+        self.process.stdin.close()
         self._errors.close()
 
 

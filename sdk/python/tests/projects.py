@@ -25,7 +25,7 @@ with socketserver.TCPServer(("127.0.0.1", port), Lines) as server:
     sign.touch()
     server.serve_forever()
 """
-"""Every service that the guides start in the background: it answers PING, and takes the rest as SQL."""
+"""Every service that the guides start in the background: it answers PING, the rest is SQL."""
 
 ASK = """
 import socket, sys

@@ -1,7 +1,5 @@
 """Ctrl-C comes out at once, ends what was waited for, and leaves nothing."""
 
-import signal
-
 import pytest
 
 import servers
@@ -54,46 +52,30 @@ def test_it_ends_what_is_waited_for_and_the_block(program, wait):
     run.leaves_nothing()
 
 
-def test_a_command_ends_also_when_the_sandbox_goes_on(program):
-    run = program("""
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+@pytest.mark.parametrize("wait", [
+    "sandbox.run(LONG, timeout=None)",
+    "for _ in sandbox.exec_stream(LONG): pass",
+    "with sandbox.session() as session: session.exec(LONG)",
+    "with sandbox.terminal(LONG) as terminal: say_when_in('hear'); terminal.wait()",
+], ids=["run", "exec_stream", "session", "terminal"])
+def test_a_command_ends_also_when_the_sandbox_goes_on(program, wait):
+    run = program(f"""
 with made() as sandbox:
     try:
-        sandbox.run(LONG, timeout=None)
+        {wait}
     except KeyboardInterrupt:
         say("interrupted")
-    signal.sigwait([signal.SIGUSR1])
+    wait_for_word()
     say(sandbox.run("echo goes on").stdout.strip())
 """)
+    if "say_when_in" in wait:
+        run.says("inside")
     run.runs()
     run.interrupt()
     run.says("interrupted")
     servers.wait_until(lambda: not run.commands(), what="the end of the command")
-    run.process.send_signal(signal.SIGUSR1)
+    run.go_on()
     run.says("goes on")
-    run.ends()
-    run.leaves_nothing()
-
-
-def test_it_leaves_the_blocks_of_sessions_and_terminals_too(program):
-    run = program("""
-with made() as sandbox:
-    for block in (sandbox.session(), sandbox.terminal("cat")):
-        try:
-            with block:
-                say("in")
-                sandbox.run(LONG, timeout=None)
-        except KeyboardInterrupt:
-            say("interrupted")
-    say(len(sandbox.sessions()), len(sandbox.terminals()))
-""")
-    for _ in range(2):
-        run.says("in")
-        run.runs()
-        run.interrupt()
-        run.says("interrupted")
-        servers.wait_until(lambda: not run.commands(), what="the end of the command")
-    run.says("0 0")
     run.ends()
     run.leaves_nothing()
 

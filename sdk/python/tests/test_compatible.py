@@ -153,7 +153,10 @@ def test_an_enumeration_has_the_same_members_which_are_their_texts(name):
     assert all(member == member.value for member in ours)
 
 
-@pytest.mark.parametrize("name", [name for name in agentfense.__all__ if name.startswith("PRESET_")])
+PRESETS = [name for name in agentfense.__all__ if name.startswith("PRESET_")]
+
+
+@pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_has_the_same_name_and_the_same_rules(name):
     preset = getattr(ringfence, name)
     assert preset == getattr(agentfense, name)

@@ -1,4 +1,4 @@
-"""The overview's way to tell what went wrong: one `except` for each, with all that is known of it."""
+"""The overview's way to tell what went wrong: one `except` for each, with all that is known."""
 
 import builtins
 import socket

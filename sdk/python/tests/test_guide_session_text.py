@@ -112,6 +112,6 @@ def test_a_command_out_of_time_is_ended_and_the_session_goes_on(blocking_web, li
 def test_output_of_a_session_can_be_had_as_it_is_made(web):
     with web.session() as session:
         session.exec("name=kept")
-        stream = session.exec_stream("echo $name; echo oops >&2; exit_later() { return 3; }; exit_later")
-        assert b"".join(stream).replace(b"oops\n", b"") == b"kept\n"
+        stream = session.exec_stream("echo $name; (exit 3)")
+        assert b"".join(stream) == b"kept\n"
         assert stream.exit_code == 3

@@ -2,23 +2,34 @@
 played by a small one in Python, and pip installs from a directory: tests have no network."""
 
 import json
-import shutil
 
-import pytest
+from ringfence import Sandbox
 
-from projects import INSTALL, ask, serve
+from needs import needs
+from projects import INSTALL, WEB, ask, serve
 
 WAIT = 100
 
 
-def test_use_case_virtual_environment(blocking_web, environment):
-    with blocking_web.session() as session:
+def test_use_case_virtual_environment(web, environment):
+    with web.session() as session:
         session.exec(f"source {environment}/bin/activate")
-        installed = session.exec(f"pip {INSTALL} -r requirements.txt", timeout=WAIT)
+        installed = session.exec(f"python -m pip {INSTALL} -r requirements.txt", timeout=WAIT)
         assert installed.exit_code == 0, installed.output
         assert session.exec("command -v tester").stdout == "/workspace/backend/venv/bin/tester\n"
         result = session.exec("tester .", timeout=WAIT)
     assert result.exit_code == 0 and "OK" in result.stdout, result.output
+
+
+def test_use_case_virtual_environment_with_a_pip_of_its_own(make_project):
+    """On the server that everybody has first."""
+    with Sandbox.from_local(make_project(WEB), preset="full-access") as sandbox:
+        with sandbox.session() as session:
+            for step in ("python3 -m venv venv", "source venv/bin/activate",
+                         f"pip {INSTALL} -r requirements.txt"):
+                session.exec(step, timeout=WAIT).raise_on_error()
+            assert "tester" in session.exec("pip list --disable-pip-version-check").stdout
+            assert session.exec("tester .", timeout=WAIT).exit_code == 0
 
 
 NODE = {
@@ -38,7 +49,7 @@ NODE = {
 }
 
 
-@pytest.mark.skipif(not shutil.which("npm"), reason="npm is not installed")
+@needs("npm")
 def test_use_case_node_project(open_sandbox):
     sandbox = open_sandbox(NODE, preset="development")
     offline = {"npm_config_offline": "true", "npm_config_audit": "false"}
@@ -62,7 +73,7 @@ def test_use_case_database_for_tests(web):
 
 
 def test_a_database_can_be_a_process_whose_log_is_read(web):
-    database = web.start_process("python3 -u backend/store.py 3307 :memory: /tmp/up-3307; echo down")
+    database = web.start_process("python3 -u backend/store.py 3307 :memory: /tmp/up-3307")
     database.wait_for_port(3307, timeout=WAIT)
     assert web.run(ask(3307, "select 1 + 1")).stdout == "[(2,)]\n"
     web.run("python3 -c \"import socket; s = socket.create_connection(('localhost', 3307)); "

@@ -3,37 +3,12 @@
 What that one cannot is in `test_programs_differ.py`.
 """
 
-import types
-
 import agentfense
 import pytest
 import ringfence
 
 import both_clients as programs
-import projects
-import servers
-import session_programs
-
-PROGRAMS = programs.ALL
-assert session_programs.session in PROGRAMS
-
-
-@pytest.fixture(scope="module")
-def server():
-    """Without TLS and token: the published client knows neither."""
-    with servers.served() as where:
-        yield where
-
-
-@pytest.fixture
-def at(server, tmp_path):
-    made = []
-
-    def project(files):
-        made.append(tmp_path / str(len(made)))
-        return projects.written(made[-1], files)
-
-    return types.SimpleNamespace(server=server.options, project=project)
+import session_programs  # noqa: F401  It adds to the same list.
 
 
 def test_both_are_in_one_process_and_their_messages_do_not_collide():
@@ -46,6 +21,6 @@ def test_both_are_in_one_process_and_their_messages_do_not_collide():
 
 
 @pytest.mark.parametrize("sdk", [ringfence, agentfense], ids=lambda sdk: sdk.__name__)
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", programs.ALL, ids=lambda program: program.__name__)
 def test_a_program_gives_the_same_with(program, sdk, at):
     assert program(sdk, at) == program.expected

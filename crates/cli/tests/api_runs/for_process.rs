@@ -1,5 +1,6 @@
 //! A server that belongs to one process: it ends with it, and leaves nothing behind.
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -9,10 +10,10 @@ use ringfence_wire::v1;
 use ringfence_wire::v1::workspace_service_client::WorkspaceServiceClient;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-use crate::support::owned::{serve, socket_of};
+use crate::support::owned::{Started, serve, socket_of};
 use crate::support::{
-    Owned, Sandbox, any_alive, connect, eventually, processes_with, require_sandbox, unique_sleep,
-    within,
+    Owned, Sandbox, any_alive, connect, eventually, is_alive, processes_with, require_sandbox,
+    unique_sleep, within,
 };
 
 /// What a command runs for long, and how to find it.
@@ -43,6 +44,17 @@ async fn everything_goes_when_the_owner_is_killed() {
     assert!(!any_alive(&name) && !any_alive(&other));
     // Perhaps it was told how the command ended.
     drop(within(call).await.unwrap());
+}
+
+/// It is killed when its time is over, so this takes a while.
+#[tokio::test]
+async fn a_warden_that_does_not_answer_is_ended_too() {
+    require_sandbox!();
+    let mut server = Owned::start().await;
+    let sandbox = server.sandbox().await;
+    sandbox.signal_warden(Signal::STOP);
+    server.owner.kill().unwrap();
+    server.left_nothing(&sandbox).await;
 }
 
 #[tokio::test]
@@ -110,17 +122,26 @@ async fn a_child_of_the_owner_that_lives_on_does_not_keep_it() {
     );
     let mut owner = Command::new("sh");
     owner.args(["-c", &script, env!("CARGO_BIN_EXE_ringfence")]).arg(scratch.path());
-    let mut owner = owner.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut owner = Started::by(owner.stdin(Stdio::null()).stdout(Stdio::piped()));
     let socket = socket_of(&mut owner);
     let sandbox = Sandbox::start(&connect(socket.clone()).await, &[]).await;
     let name = busy(&sandbox).await;
     eventually("the child runs", || any_alive(&child)).await;
+    let child = ForkedChild(processes_with(&child)[0]);
     owner.kill().unwrap();
     owner.wait().unwrap();
     eventually("everything has gone", || !socket.parent().unwrap().exists()).await;
     assert!(!any_alive(&name));
-    let [left] = processes_with(&child)[..] else { panic!("the child has not lived on") };
-    kill_process(Pid::from_raw(left).unwrap(), Signal::KILL).unwrap();
+    assert!(is_alive(child.0));
+}
+
+/// Nobody's child any more when its parent was killed.
+struct ForkedChild(i32);
+
+impl Drop for ForkedChild {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_raw(self.0).unwrap(), Signal::KILL);
+    }
 }
 
 #[tokio::test]
@@ -225,9 +246,9 @@ async fn a_hundred_sandboxes_go_at_once() {
 async fn a_long_state_directory_has_room_for_a_server() {
     require_sandbox!();
     let scratch = tempfile::tempdir().unwrap();
-    let mut owner = Command::new("sleep").arg(unique_sleep()).spawn().unwrap();
+    let mut owner = Started::sleeper();
     let state = scratch.path().join("s".repeat(100));
-    let mut server = serve(owner.id(), &state).stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = Started::by(serve(owner.id(), &state).stdout(Stdio::piped()));
     let socket = socket_of(&mut server);
     assert!(!socket.starts_with(scratch.path()));
     let sandbox = Sandbox::start(&connect(socket.clone()).await, &[]).await;
@@ -239,14 +260,24 @@ async fn a_long_state_directory_has_room_for_a_server() {
     assert_eq!(state.join("processes").read_dir().unwrap().count(), 0);
 }
 
-fn said(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{output:?}");
-    String::from_utf8(output.stderr).unwrap()
+/// What it says instead of serving.
+async fn said(command: &mut Command) -> String {
+    let mut server = Started::by(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut status = None;
+    eventually("it ends", || {
+        status = server.try_wait().unwrap();
+        status.is_some()
+    })
+    .await;
+    let (mut out, mut errors) = (String::new(), String::new());
+    server.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    server.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!((status.unwrap().code(), &out[..]), (Some(2), ""), "{errors}");
+    errors
 }
 
-#[test]
-fn only_a_live_process_of_the_same_user_can_own_a_server() {
+#[tokio::test]
+async fn only_a_live_process_of_the_same_user_can_own_a_server() {
     let scratch = tempfile::tempdir().unwrap();
     let mut ended = Command::new("true").spawn().unwrap();
     let ended_pid = Pid::from_raw(ended.id() as i32).unwrap();
@@ -254,25 +285,21 @@ fn only_a_live_process_of_the_same_user_can_own_a_server() {
     let unreaped = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
     rustix::process::waitid(rustix::process::WaitId::Pid(ended_pid), unreaped).unwrap();
     let none = format!("error: there is no process {}\n", ended.id());
-    assert_eq!(said(&mut serve(ended.id(), scratch.path())), none);
+    assert_eq!(said(&mut serve(ended.id(), scratch.path())).await, none);
     ended.wait().unwrap();
-    assert_eq!(said(&mut serve(ended.id(), scratch.path())), none);
-    assert!(said(&mut serve(0, scratch.path())).contains("0 is not in 1.."));
+    assert_eq!(said(&mut serve(ended.id(), scratch.path())).await, none);
+    assert!(said(&mut serve(0, scratch.path())).await.contains("0 is not in 1.."));
     let mut stranger = Command::new("sleep");
-    let mut stranger = match geteuid().is_root() {
-        true => stranger.arg(unique_sleep()).uid(65534).spawn().unwrap(),
-        false => stranger.arg("0").spawn().unwrap(),
-    };
-    let pid = if geteuid().is_root() { stranger.id() } else { 1 };
-    let refused = said(&mut serve(pid, scratch.path()));
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
+    stranger.arg(unique_sleep());
+    let stranger = geteuid().is_root().then(|| Started::by(stranger.uid(65534)));
+    let pid = stranger.as_ref().map_or(1, |stranger| stranger.id());
+    let refused = said(&mut serve(pid, scratch.path())).await;
     assert!(refused.contains(&format!("process {pid} is another user's\nhint: ")), "{refused}");
     assert_eq!(scratch.path().read_dir().unwrap().count(), 0);
 }
 
-#[test]
-fn what_a_server_of_a_host_has_is_refused() {
+#[tokio::test]
+async fn what_a_server_of_a_host_has_is_refused() {
     let scratch = tempfile::tempdir().unwrap();
     let options: [&[&str]; 5] = [
         &["--listen", "off"],
@@ -282,7 +309,7 @@ fn what_a_server_of_a_host_has_is_refused() {
         &["--tls-cert", "/x", "--tls-key", "/y"],
     ];
     for option in options {
-        let said = said(serve(std::process::id(), scratch.path()).args(option));
+        let said = said(serve(std::process::id(), scratch.path()).args(option)).await;
         assert!(said.contains("cannot be used with"), "{option:?}: {said}");
     }
 }
@@ -290,14 +317,14 @@ fn what_a_server_of_a_host_has_is_refused() {
 #[tokio::test]
 async fn variables_for_the_server_of_the_host_are_not_meant_for_it() {
     let scratch = tempfile::tempdir().unwrap();
-    let mut owner = Command::new("sleep").arg(unique_sleep()).spawn().unwrap();
+    let mut owner = Started::sleeper();
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringfence"));
     command.args(["serve", "--for-process", &owner.id().to_string()]);
     for name in ["LISTEN", "UNIX", "CONFIG", "TLS_CERT", "REQUIRE_TOKEN", "MAX_SANDBOXES"] {
         command.env(format!("RINGFENCE_{name}"), "/nonsense");
     }
     command.env("RINGFENCE_STATE", scratch.path());
-    let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = Started::by(command.stdout(Stdio::piped()));
     let socket = socket_of(&mut server);
     assert!(socket.starts_with(scratch.path().join("processes")));
     connect(socket).await;

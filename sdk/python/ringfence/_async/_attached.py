@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import AsyncIterator, Awaitable, Callable, Mapping, Optional, Tuple, Type, Union
 
 from .. import _convert as convert
+from .._message import encoded, message
 from .._types import ExecResult, Seconds
 from .._wire import methods, v1
 from ..exceptions import CommandTimeoutError
@@ -38,8 +39,7 @@ class AsyncAttachedExec:
 
     async def write(self, text: Union[str, bytes]) -> None:
         """Gives it input."""
-        data = text.encode() if isinstance(text, str) else text
-        await self._talk.say(v1.ExecInput(stdin=data))
+        await self._talk.say(v1.ExecInput(stdin=encoded(text, "input")))
 
     async def end_input(self) -> None:
         """Says that there is no more."""
@@ -47,7 +47,7 @@ class AsyncAttachedExec:
 
     async def signal(self, number: Union[int, signals.Signals]) -> None:
         """Sends a signal to it and all it started."""
-        await self._talk.say(v1.ExecInput(signal=int(number)))
+        await self._talk.say(message(v1.ExecInput, signal=number))
 
     async def cancel(self) -> None:
         """Ends it; what there is of its output still comes."""
@@ -102,7 +102,8 @@ async def attached(
 ) -> AsyncAttachedExec:
     """Starts one."""
     limit = convert.seconds(timeout)
-    request = v1.ExecRequest(
+    request = message(
+        v1.ExecRequest,
         sandbox_id=sandbox_id, command=command, env=convert.env_out(env), workdir=workdir or "",
         timeout=convert.duration_out(limit), options=v1.ResultOptions(bytes=True))
     talk = (await open()).duplex(methods.ExecAttached, request)

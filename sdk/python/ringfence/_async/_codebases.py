@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import Iterable, Iterator, List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence
 
 from .. import _convert as convert
+from .. import _local as local
+from .._message import message
 from .._types import Codebase, FileInfo, UploadResult
 from .._walk import MAX_FILE_SIZE, Scan, scan, warn_skipped
 from .._wire import methods, v1
@@ -37,7 +39,8 @@ class AsyncCodebases(AsyncConnection):
             fleeting: it goes with the last sandbox that stands on it.
         """
         channel = await self._open()
-        request = v1.CreateCodebaseRequest(
+        request = message(
+            v1.CreateCodebaseRequest,
             name=name, owner_id=owner_id, local_path=local_path or "", mask=mask,
             ignore_files=ignore_files, fleeting=fleeting, request_id=uuid.uuid4().hex)
         made = await all_or_nothing(
@@ -48,20 +51,20 @@ class AsyncCodebases(AsyncConnection):
     async def get_codebase(self, codebase_id: str) -> Codebase:
         """What is on record about a codebase."""
         channel = await self._open()
-        request = v1.GetCodebaseRequest(codebase_id=codebase_id)
+        request = message(v1.GetCodebaseRequest, codebase_id=codebase_id)
         return convert.codebase_in(await channel.unary(methods.GetCodebase, request))
 
     async def list_codebases(self, owner_id: Optional[str] = None) -> List[Codebase]:
         """All of them, or those of an owner."""
         channel = await self._open()
-        request = v1.ListCodebasesRequest(owner_id=owner_id or "")
+        request = message(v1.ListCodebasesRequest, owner_id=owner_id or "")
         answer = await channel.unary(methods.ListCodebases, request)
         return [convert.codebase_in(codebase) for codebase in answer.codebases]
 
     async def delete_codebase(self, codebase_id: str) -> None:
         """Removes a codebase that no sandbox or snapshot stands on."""
         channel = await self._open()
-        request = v1.DeleteCodebaseRequest(codebase_id=codebase_id)
+        request = message(v1.DeleteCodebaseRequest, codebase_id=codebase_id)
         await channel.unary(methods.DeleteCodebase, request)
 
     async def upload_file(
@@ -75,8 +78,9 @@ class AsyncCodebases(AsyncConnection):
     ) -> UploadResult:
         """Stores one file. It is there as a whole, or as it was before."""
         channel = await self._open()
-        about = v1.DownloadFileRequest(codebase_id=codebase_id, file_path=file_path)
-        metadata = v1.UploadChunk.Metadata(
+        about = message(v1.DownloadFileRequest, codebase_id=codebase_id, file_path=file_path)
+        metadata = message(
+            v1.UploadChunk.Metadata,
             codebase_id=codebase_id, file_path=file_path, total_size=len(content), mode=mode)
         answer = await channel.send(
             methods.UploadFiles, _chunks(metadata, content, chunk_size), about)
@@ -98,7 +102,8 @@ class AsyncCodebases(AsyncConnection):
         >>> client.upload_directory(codebase.id, "./project")  # doctest: +SKIP
         """
         found = await in_thread(
-            _scanned, path, ignore_patterns or (), default_ignores, max_file_size)
+            _scanned, local.existing_directory(path), ignore_patterns or (), default_ignores,
+            max_file_size)
         return await self._push(codebase_id, found, progress)
 
     async def _push(
@@ -110,7 +115,7 @@ class AsyncCodebases(AsyncConnection):
     async def download_file(self, codebase_id: str, file_path: str) -> bytes:
         """The contents of a stored file."""
         channel = await self._open()
-        request = v1.DownloadFileRequest(codebase_id=codebase_id, file_path=file_path)
+        request = message(v1.DownloadFileRequest, codebase_id=codebase_id, file_path=file_path)
         return b"".join(
             [chunk.data async for chunk in channel.stream(methods.DownloadFile, request)])
 
@@ -119,7 +124,8 @@ class AsyncCodebases(AsyncConnection):
     ) -> List[FileInfo]:
         """What is in a directory, or all files below it."""
         channel = await self._open()
-        request = v1.ListFilesRequest(codebase_id=codebase_id, path=path, recursive=recursive)
+        request = message(
+            v1.ListFilesRequest, codebase_id=codebase_id, path=path, recursive=recursive)
         answer = await channel.unary(methods.ListFiles, request)
         return [convert.file_in(file) for file in answer.files]
 
@@ -133,9 +139,9 @@ def _chunks(
 
 
 def _scanned(
-    path: str, ignore_patterns: Iterable[str], default_ignores: bool, max_file_size: Optional[int]
+    path: str, ignore_patterns: Sequence[str], default_ignores: bool, max_file_size: Optional[int]
 ) -> Scan:
-    found = scan(path, ignore_patterns=tuple(ignore_patterns), default_ignores=default_ignores,
+    found = scan(path, ignore_patterns=ignore_patterns, default_ignores=default_ignores,
                  max_file_size=max_file_size)
     warn_skipped(found)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import List, Mapping, Optional, Union
 
 from .. import _convert as convert
+from .._message import encoded, message, starting
 from .._types import ExecResult, Seconds, Session
 from .._wire import methods, v1
 from ..exceptions import CommandTimeoutError
@@ -69,7 +70,8 @@ class AsyncCommands(AsyncConnection):
     ) -> AsyncSessionWrapper:
         """A shell that keeps its directory, variables and jobs from one command to the next."""
         channel = await self._open()
-        request = v1.CreateSessionRequest(
+        request = message(
+            v1.CreateSessionRequest,
             sandbox_id=sandbox_id, shell=shell, env=convert.env_out(env), name=name or "",
             cwd=cwd or "")
         made = await channel.unary(methods.CreateSession, request)
@@ -90,20 +92,20 @@ class AsyncCommands(AsyncConnection):
     async def get_session(self, session_id: str) -> Session:
         """What is on record about a session."""
         channel = await self._open()
-        request = v1.GetSessionRequest(session_id=session_id)
+        request = message(v1.GetSessionRequest, session_id=session_id)
         return convert.session_in(await channel.unary(methods.GetSession, request))
 
     async def list_sessions(self, sandbox_id: str) -> List[Session]:
         """The sessions of a sandbox."""
         channel = await self._open()
-        request = v1.ListSessionsRequest(sandbox_id=sandbox_id)
+        request = message(v1.ListSessionsRequest, sandbox_id=sandbox_id)
         answer = await channel.unary(methods.ListSessions, request)
         return [convert.session_in(session) for session in answer.sessions]
 
     async def destroy_session(self, session_id: str) -> None:
         """Ends a session and everything it started."""
         channel = await self._open()
-        request = v1.DestroySessionRequest(session_id=session_id)
+        request = message(v1.DestroySessionRequest, session_id=session_id)
         await channel.unary(methods.DestroySession, request)
 
     async def session_exec(
@@ -141,8 +143,8 @@ class AsyncCommands(AsyncConnection):
         self, session_id: str, follow: bool = False, *, offset: int = 0
     ) -> AsyncLogStream:
         """What the jobs of a session have printed between commands."""
-        request = v1.SessionLogRequest(session_id=session_id, follow=follow)
-        setattr(request, "from", offset)
+        request = message(
+            v1.SessionLogRequest, session_id=session_id, follow=follow, **starting(offset))
         return AsyncLogStream(self._open, methods.SessionLog, request)
 
 
@@ -164,10 +166,11 @@ def _exec_request(
     workdir: Optional[str],
     limit: Optional[float],
 ) -> v1.ExecRequest:
-    return v1.ExecRequest(
+    return message(
+        v1.ExecRequest,
         sandbox_id=sandbox_id,
         command=command,
-        stdin_bytes=_bytes(stdin),
+        stdin_bytes=encoded(stdin, "input"),
         env=convert.env_out(env),
         workdir=workdir or "",
         timeout=convert.duration_out(limit),
@@ -183,16 +186,13 @@ def _session_request(
     cwd: Optional[str],
     stdin: Optional[Union[str, bytes]],
 ) -> v1.SessionExecRequest:
-    return v1.SessionExecRequest(
+    return message(
+        v1.SessionExecRequest,
         session_id=session_id,
         command=command,
         timeout=convert.duration_out(limit),
         env=convert.env_out(env),
         cwd=cwd or "",
-        stdin=_bytes(stdin),
+        stdin=encoded(stdin, "input"),
         options=_OPTIONS,
     )
-
-
-def _bytes(text: Optional[Union[str, bytes]]) -> bytes:
-    return text.encode() if isinstance(text, str) else text or b""

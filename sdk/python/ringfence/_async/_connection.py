@@ -78,12 +78,20 @@ class AsyncConnection:
         """Not one that a forked child has from its parent."""
         return self._process == os.getpid()
 
-    async def _open(self) -> AsyncChannel:
-        if self._channel is not None and self._is_own:
-            return self._channel
+    @property
+    def _is_embedded(self) -> bool:
+        """Whether the server is the private one of this process, which takes all it has with it."""
+        return self._info is not None and self._info.embedded
+
+    def _check_own(self) -> None:
         if not self._is_own:
             raise SandboxError(
                 "this was made before the process was forked; make a new one in the child")
+
+    async def _open(self) -> AsyncChannel:
+        if self._channel is not None and self._is_own:
+            return self._channel
+        self._check_own()
         if self._closed_because is not None:
             raise self._closed_because
         async with self._lock:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import weakref
 from typing import (
     Any,
     AsyncIterator,
@@ -26,6 +28,7 @@ from google.protobuf.message import Message
 
 from .._endpoint import Endpoint
 from .._errors import translated
+from .._requests import Requests
 from .._wire.method import (
     ClientStream,
     Duplex,
@@ -71,10 +74,16 @@ class AsyncChannel:
         requests: Iterable[Request],
         about: Optional[Message] = None,
     ) -> Response:
-        call = self._callable(method, self._channel.stream_unary)
+        given = Requests(requests)
+        call = self._callable(method, self._channel.stream_unary)(given, metadata=self._metadata)
+        given.give_up = call.cancel
         try:
-            answer: Response = await call(requests, metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:
+            answer: Response = await call
+        except (grpc.aio.AioRpcError, asyncio.CancelledError) as error:
+            if given.failure is not None:
+                raise given.failure from None
+            if isinstance(error, asyncio.CancelledError):
+                raise
             raise translated(error, self.endpoint, about) from None
         return answer
 
@@ -99,11 +108,35 @@ class AsyncChannel:
         return found
 
 
+_there_are: "weakref.WeakSet[grpc.aio.Channel]" = weakref.WeakSet()
+_there_were = False
+
+
 def _opened(endpoint: Endpoint) -> grpc.aio.Channel:
+    if _there_were:
+        raise SandboxError(
+            "this process was forked while an AsyncSandbox was open, which gRPC for asyncio does not "
+            "survive; use Sandbox in it, or start it by multiprocessing's \"spawn\"")
+    channel = _channel(endpoint)
+    _there_are.add(channel)
+    return channel
+
+
+def _channel(endpoint: Endpoint) -> grpc.aio.Channel:
     if endpoint.secure:
         credentials = grpc.ssl_channel_credentials(endpoint.ca_certificate)
         return grpc.aio.secure_channel(endpoint.target, credentials, options=endpoint.options)
     return grpc.aio.insecure_channel(endpoint.target, options=endpoint.options)
+
+
+def _forked() -> None:
+    """In a child: what channels of all loops share has a thread, and that is not here."""
+    global _there_were
+    _there_were = _there_were or len(_there_are) > 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class AsyncStream(Generic[Response]):

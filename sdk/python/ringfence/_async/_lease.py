@@ -23,23 +23,32 @@ class AsyncLease:
         self._holding: Optional[AsyncBackground] = None
 
     async def begin(self) -> None:
-        await self._channel.unary(methods.RenewLease, self._request)
+        """Returns when it is held: what comes next may keep this program busy for long."""
+        self._stream = self._channel.stream(methods.LeaseSandbox, self._request)
+        async for _ in self._stream:
+            break
         self._holding = AsyncBackground(self._hold)
 
     async def _hold(self) -> None:
         while not self._over.is_set:
             try:
-                self._stream = self._channel.stream(methods.LeaseSandbox, self._request)
-                if self._over.is_set:
-                    self._stream.cancel()
-                async for _ in self._stream:
-                    pass
+                await self._held()
             except SandboxNotFoundError:
                 return
             except (SandboxError, ValueError):
                 # The server is away for a moment; or the channel was closed, and then it is over.
                 pass
             await self._over.wait(_AGAIN_SECONDS)
+            self._stream = None
+
+    async def _held(self) -> None:
+        """Until the stream breaks."""
+        if self._stream is None:
+            self._stream = self._channel.stream(methods.LeaseSandbox, self._request)
+        if self._over.is_set:
+            self._stream.cancel()
+        async for _ in self._stream:
+            pass
 
     async def end(self) -> None:
         self._over.set()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal as signals
-from typing import TYPE_CHECKING, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple, Union
 
 from .. import _convert as convert
+from .._message import message, starting
 from .._types import ProcessInfo, ProcessStatus, Seconds
 from .._wire import methods, v1
 from ..exceptions import InvalidConfigurationError, ProcessExitedError
@@ -34,8 +35,8 @@ class AsyncProcesses(AsyncConnection):
             name: its id; made up if not given.
         """
         channel = await self._open()
-        request = v1.StartProcessRequest(
-            sandbox_id=sandbox_id, command=command, session=session or "",
+        request = message(
+            v1.StartProcessRequest, sandbox_id=sandbox_id, command=command, session=session or "",
             env=convert.env_out(env), cwd=cwd or "", id=name or "")
         made = await channel.unary(methods.StartProcess, request)
         return AsyncProcess(self, convert.process_in(made))
@@ -43,13 +44,13 @@ class AsyncProcesses(AsyncConnection):
     async def get_process(self, sandbox_id: str, process_id: str) -> ProcessInfo:
         """What is on record about a process."""
         channel = await self._open()
-        request = v1.GetProcessRequest(sandbox_id=sandbox_id, process_id=process_id)
+        request = message(v1.GetProcessRequest, sandbox_id=sandbox_id, process_id=process_id)
         return convert.process_in(await channel.unary(methods.GetProcess, request))
 
     async def list_processes(self, sandbox_id: str) -> List[ProcessInfo]:
         """The background processes of a sandbox, also those that have ended."""
         channel = await self._open()
-        request = v1.ListProcessesRequest(sandbox_id=sandbox_id)
+        request = message(v1.ListProcessesRequest, sandbox_id=sandbox_id)
         answer = await channel.unary(methods.ListProcesses, request)
         return [convert.process_in(process) for process in answer.processes]
 
@@ -58,23 +59,24 @@ class AsyncProcesses(AsyncConnection):
     ) -> ProcessInfo:
         """Sends a signal to a process and all it started."""
         channel = await self._open()
-        request = v1.KillProcessRequest(
+        request = message(
+            v1.KillProcessRequest,
             sandbox_id=sandbox_id, process_id=process_id, signal=_number(signal))
         return convert.process_in(await channel.unary(methods.KillProcess, request))
 
     async def kill_all_processes(self, sandbox_id: str) -> int:
         """Ends all background processes of a sandbox; says how many."""
         channel = await self._open()
-        request = v1.ListProcessesRequest(sandbox_id=sandbox_id)
+        request = message(v1.ListProcessesRequest, sandbox_id=sandbox_id)
         return (await channel.unary(methods.KillAllProcesses, request)).count
 
     def process_log(
         self, sandbox_id: str, process_id: str, follow: bool = False, *, offset: int = 0
     ) -> AsyncLogStream:
         """What a process has printed."""
-        request = v1.ProcessLogRequest(
-            sandbox_id=sandbox_id, process_id=process_id, follow=follow)
-        setattr(request, "from", offset)
+        request = message(
+            v1.ProcessLogRequest, sandbox_id=sandbox_id, process_id=process_id, follow=follow,
+            **starting(offset))
         return AsyncLogStream(self._open, methods.ProcessLog, request)
 
     async def wait_process(
@@ -147,39 +149,31 @@ class AsyncProcess:
         """
         if (text is None) == (pattern is None):
             raise InvalidConfigurationError("say what to wait for: a text or pattern=…")
-        request = self._wait_request(timeout)
-        if text is not None:
-            request.text = text
-        else:
-            request.pattern = pattern or ""
-        return (await self._waited(request))[1]
+        wanted = {"pattern": pattern} if text is None else {"text": text}
+        return (await self._waited(timeout, **wanted))[1]
 
     async def wait_for_port(
         self, port: int, *, path: Optional[str] = None, timeout: Optional[Seconds] = 30
     ) -> None:
         """Waits until something listens on a port inside; with `path`, until HTTP answers there."""
-        request = self._wait_request(timeout)
-        request.port.port = port
-        request.port.http_path = path or ""
-        await self._waited(request)
+        wanted = message(v1.WaitProcessRequest.Port, port=port, http_path=path or "")
+        await self._waited(timeout, port=wanted)
 
     async def wait(self, timeout: Optional[Seconds] = None) -> int:
         """Waits for its end; the exit code."""
-        request = self._wait_request(timeout)
-        request.exit = True
-        await self._waited(request)
+        await self._waited(timeout, exit=True)
         return self._info.exit_code if self._info.exit_code is not None else -1
 
     async def kill(self, signal: "Signal" = signals.SIGTERM) -> None:
         """Sends a signal to it and all it started."""
         self._info = await self._client.kill_process(self._info.sandbox_id, self.id, signal)
 
-    def _wait_request(self, timeout: Optional[Seconds]) -> v1.WaitProcessRequest:
-        return v1.WaitProcessRequest(
-            sandbox_id=self._info.sandbox_id, process_id=self.id,
-            timeout=convert.duration_out(convert.seconds(timeout)))
-
-    async def _waited(self, request: v1.WaitProcessRequest) -> Tuple[ProcessInfo, str]:
+    async def _waited(
+        self, timeout: Optional[Seconds], **until: Any
+    ) -> Tuple[ProcessInfo, str]:
+        request = message(
+            v1.WaitProcessRequest, sandbox_id=self._info.sandbox_id, process_id=self.id,
+            timeout=convert.duration_out(convert.seconds(timeout)), **until)
         try:
             self._info, line = await self._client.wait_process(request)
         except ProcessExitedError as error:

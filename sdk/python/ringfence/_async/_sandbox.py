@@ -21,7 +21,12 @@ from .._types import (
     Snapshot,
 )
 from .._walk import MAX_FILE_SIZE
-from ..exceptions import CodebaseNotFoundError, SandboxError, SandboxNotFoundError
+from ..exceptions import (
+    CodebaseNotFoundError,
+    ConnectionError,
+    SandboxError,
+    SandboxNotFoundError,
+)
 from ._client import AsyncSandboxClient
 from ._files import AsyncFiles
 from ._io import to_the_end
@@ -264,6 +269,9 @@ class AsyncSandbox(AsyncWork, AsyncFiles, AsyncLayer):
         except SandboxNotFoundError:
             # Its time may have been over; but what never was here cannot be destroyed.
             if not self._owns:
+                raise
+        except ConnectionError:
+            if not self._client._is_embedded:
                 raise
         if delete_codebase and not self._owns_codebase:
             try:

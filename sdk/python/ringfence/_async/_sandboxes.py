@@ -7,6 +7,7 @@ from functools import partial
 from typing import Iterable, List, Mapping, Optional, Sequence
 
 from .. import _convert as convert
+from .._message import message
 from .._presets import as_rules
 from .._types import ResourceLimits, RuleLike, RuntimeType, SandboxInfo, SandboxStatus, Seconds
 from .._wire import methods, v1
@@ -42,7 +43,8 @@ class AsyncSandboxes(AsyncConnection):
             leased: it is destroyed when nobody has renewed its lease for a minute.
         """
         channel = await self._open()
-        request = v1.CreateSandboxRequest(
+        request = message(
+            v1.CreateSandboxRequest,
             codebase_id=codebase_id,
             permissions=convert.rules_out(as_rules(permissions)),
             labels=labels or {},
@@ -66,7 +68,7 @@ class AsyncSandboxes(AsyncConnection):
     async def get_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """What is on record about a sandbox."""
         channel = await self._open()
-        request = v1.GetSandboxRequest(sandbox_id=sandbox_id)
+        request = message(v1.GetSandboxRequest, sandbox_id=sandbox_id)
         return convert.sandbox_in(await channel.unary(methods.GetSandbox, request))
 
     async def list_sandboxes(
@@ -80,7 +82,8 @@ class AsyncSandboxes(AsyncConnection):
         """All of them, or those that fit."""
         channel = await self._open()
         wanted = f"SANDBOX_STATUS_{status.name}" if status else None
-        request = v1.ListSandboxesRequest(
+        request = message(
+            v1.ListSandboxesRequest,
             codebase_id=codebase_id or "", labels=labels or {}, owner_id=owner_id or "",
             status=wanted)
         answer = await channel.unary(methods.ListSandboxes, request)
@@ -89,19 +92,20 @@ class AsyncSandboxes(AsyncConnection):
     async def start_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """Starts it, if it does not run."""
         channel = await self._open()
-        request = v1.StartSandboxRequest(sandbox_id=sandbox_id)
+        request = message(v1.StartSandboxRequest, sandbox_id=sandbox_id)
         return convert.sandbox_in(await channel.unary(methods.StartSandbox, request))
 
     async def stop_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """Ends everything that runs in it. Its files stay."""
         channel = await self._open()
-        request = v1.StopSandboxRequest(sandbox_id=sandbox_id)
+        request = message(v1.StopSandboxRequest, sandbox_id=sandbox_id)
         return convert.sandbox_in(await channel.unary(methods.StopSandbox, request))
 
     async def destroy_sandbox(self, sandbox_id: str, *, keep_codebase: bool = False) -> None:
         """Ends it and removes what is its own; a codebase made to go with it goes, unless kept."""
         channel = await self._open()
-        request = v1.DestroySandboxRequest(sandbox_id=sandbox_id, keep_codebase=keep_codebase)
+        request = message(
+            v1.DestroySandboxRequest, sandbox_id=sandbox_id, keep_codebase=keep_codebase)
         await channel.unary(methods.DestroySandbox, request)
 
     async def fork_sandbox(
@@ -109,7 +113,8 @@ class AsyncSandboxes(AsyncConnection):
     ) -> SandboxInfo:
         """Another sandbox with the same files and rules. It is not started."""
         channel = await self._open()
-        request = v1.ForkSandboxRequest(
+        request = message(
+            v1.ForkSandboxRequest,
             sandbox_id=sandbox_id, labels=labels or {}, request_id=uuid.uuid4().hex)
         made = await all_or_nothing(
             partial(channel.unary, methods.ForkSandbox, request),
@@ -119,5 +124,5 @@ class AsyncSandboxes(AsyncConnection):
     async def renew_lease(self, sandbox_id: str, *, bind: bool = False) -> None:
         """Keeps a leased sandbox for another minute; `bind` makes it a leased one."""
         channel = await self._open()
-        request = v1.LeaseSandboxRequest(sandbox_id=sandbox_id, bind=bind)
+        request = message(v1.LeaseSandboxRequest, sandbox_id=sandbox_id, bind=bind)
         await channel.unary(methods.RenewLease, request)

@@ -100,10 +100,13 @@ class AsyncExecStream(AsyncLeavable[v1.ExecOutput]):
         ...     print(stream, chunk)
         """
         async for message in await self._messages():
-            if message.HasField("result"):
-                self._end(message.result)
-            elif message.data:
+            if self._has_piece(message):
                 yield NAMES.get(message.type, "stdout"), message.data
+
+    def _has_piece(self, message: v1.ExecOutput) -> bool:
+        if message.HasField("result"):
+            self._end(message.result)
+        return bool(message.data)
 
     def _end(self, result: v1.ExecResult) -> None:
         self.result = convert.result_in(result, self._command)
@@ -112,8 +115,10 @@ class AsyncExecStream(AsyncLeavable[v1.ExecOutput]):
             raise CommandTimeoutError(self._command, self._limit or spent)
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        async for _, chunk in self.tagged():
-            yield chunk
+        # Not made of tagged(): a loop that ends closes generators, but none that those leave.
+        async for message in await self._messages():
+            if self._has_piece(message):
+                yield message.data
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._pieces()
@@ -133,9 +138,13 @@ class AsyncLogStream(AsyncLeavable[v1.LogChunk]):
     async def tagged(self) -> AsyncIterator[Tuple[str, bytes]]:
         """Pieces of bytes with the name of their stream."""
         async for message in await self._messages():
-            if message.data:
-                self.offset = message.offset + len(message.data)
+            if self._has_piece(message):
                 yield NAMES.get(message.type, "stdout"), message.data
+
+    def _has_piece(self, message: v1.LogChunk) -> bool:
+        if message.data:
+            self.offset = message.offset + len(message.data)
+        return bool(message.data)
 
     async def read(self) -> str:
         """All of it."""
@@ -144,8 +153,9 @@ class AsyncLogStream(AsyncLeavable[v1.LogChunk]):
     async def _lines(self) -> AsyncIterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         rest = ""
-        async for _, data in self.tagged():
-            *lines, rest = (rest + decoder.decode(data)).split("\n")
+        async for message in await self._messages():
+            self._has_piece(message)
+            *lines, rest = (rest + decoder.decode(message.data)).split("\n")
             for line in lines:
                 yield line
         rest += decoder.decode(b"", True)

@@ -7,9 +7,16 @@ from types import TracebackType
 from typing import List, Mapping, Optional, Type, Union
 
 from .. import _convert as convert
+from .._message import encoded, message
 from .._types import Seconds, TerminalInfo
 from .._wire import methods, v1
-from ..exceptions import SandboxError, TerminalClosedError, TerminalNotFoundError, WaitTimeoutError
+from ..exceptions import (
+    ConnectionError,
+    SandboxError,
+    TerminalClosedError,
+    TerminalNotFoundError,
+    WaitTimeoutError,
+)
 from ._connection import AsyncConnection
 from ._io import AsyncConversation, TimeUp, to_the_end
 
@@ -33,7 +40,8 @@ class AsyncTerminals(AsyncConnection):
     ) -> "AsyncTerminal":
         """Starts a command, or an interactive shell, on a terminal of its own."""
         channel = await self._open()
-        request = v1.OpenTerminalRequest(
+        request = message(
+            v1.OpenTerminalRequest,
             sandbox_id=sandbox_id, command=command or "", session=session or "",
             env=convert.env_out(env), cwd=cwd or "", rows=rows, columns=cols, id=name or "",
             record=record)
@@ -58,7 +66,7 @@ class AsyncTerminals(AsyncConnection):
     async def list_terminals(self, sandbox_id: str) -> List[TerminalInfo]:
         """The terminals of a sandbox."""
         channel = await self._open()
-        request = v1.ListTerminalsRequest(sandbox_id=sandbox_id)
+        request = message(v1.ListTerminalsRequest, sandbox_id=sandbox_id)
         answer = await channel.unary(methods.ListTerminals, request)
         return [convert.terminal_in(terminal) for terminal in answer.terminals]
 
@@ -67,20 +75,21 @@ class AsyncTerminals(AsyncConnection):
     ) -> None:
         """Tells what runs on it that it has another size."""
         channel = await self._open()
-        request = v1.ResizeTerminalRequest(
+        request = message(
+            v1.ResizeTerminalRequest,
             sandbox_id=sandbox_id, terminal_id=terminal_id, rows=rows, columns=cols)
         await channel.unary(methods.ResizeTerminal, request)
 
     async def close_terminal(self, sandbox_id: str, terminal_id: str) -> None:
         """Hangs up: what runs on it is ended."""
         channel = await self._open()
-        request = v1.CloseTerminalRequest(sandbox_id=sandbox_id, terminal_id=terminal_id)
+        request = message(v1.CloseTerminalRequest, sandbox_id=sandbox_id, terminal_id=terminal_id)
         await channel.unary(methods.CloseTerminal, request)
 
     async def terminal_recording(self, sandbox_id: str, terminal_id: str) -> bytes:
         """Everything that was shown on a recorded terminal, as an asciicast."""
         channel = await self._open()
-        request = v1.CloseTerminalRequest(sandbox_id=sandbox_id, terminal_id=terminal_id)
+        request = message(v1.CloseTerminalRequest, sandbox_id=sandbox_id, terminal_id=terminal_id)
         return b"".join(
             [chunk.data async for chunk in channel.stream(methods.TerminalRecording, request)])
 
@@ -120,8 +129,10 @@ class AsyncTerminal:
         """Types. A line ends with a newline, as on a keyboard."""
         if self._closed:
             raise TerminalClosedError(f"terminal {self.id} was closed")
-        data = text.encode() if isinstance(text, str) else text
-        await self._conversation.say(v1.TerminalInput(data=data))
+        self._client._check_own()
+        if self.exit_code is not None:
+            raise TerminalClosedError(f"the program of terminal {self.id} has ended")
+        await self._conversation.say(v1.TerminalInput(data=encoded(text, "input")))
 
     async def read(self, timeout: Optional[Seconds] = 10) -> str:
         """What has been shown since it was last read; waits for something if there is nothing yet.
@@ -169,11 +180,15 @@ class AsyncTerminal:
             await self._client.close_terminal(self._info.sandbox_id, self.id)
         except TerminalNotFoundError:
             pass
+        except ConnectionError:
+            if not self._client._is_embedded:
+                raise
         finally:
             await self._conversation.leave()
 
     async def _more(self, deadline: Optional[float], what: str) -> bool:
         """Takes in what is shown next; False at the end."""
+        self._client._check_own()
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
             message = await self._conversation.hear(left)

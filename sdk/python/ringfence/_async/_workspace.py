@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Iterable, Iterator, List, Optional, Sequence
 
 from .. import _convert as convert
+from .._message import message, starting
 from .._presets import as_rules
 from .._types import (
     ApplyResult,
@@ -30,7 +31,8 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> bytes:
         """The contents of a file; from `offset` on, and `length` bytes if that is not 0."""
         channel = await self._open()
-        request = v1.ReadFileRequest(
+        request = message(
+            v1.ReadFileRequest,
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), offset=offset,
             length=length)
         return b"".join(
@@ -48,7 +50,8 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> FileInfo:
         """Replaces a file, or makes it and the directories above it."""
         channel = await self._open()
-        begin = v1.WriteFileChunk.Begin(
+        begin = message(
+            v1.WriteFileChunk.Begin,
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), mode=mode,
             parents=parents)
         answer = await channel.send(methods.WriteFile, _chunks(begin, content), begin)
@@ -59,7 +62,8 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> FileInfo:
         """What is there; a symbolic link itself, not where it points to."""
         channel = await self._open()
-        request = v1.FileRequest(sandbox_id=sandbox_id, path=path, view=convert.view_out(view))
+        request = message(
+            v1.FileRequest, sandbox_id=sandbox_id, path=path, view=convert.view_out(view))
         return convert.file_in(await channel.unary(methods.StatFile, request))
 
     async def list_sandbox_files(
@@ -67,7 +71,8 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> List[FileInfo]:
         """What is in a directory, or all files below it."""
         channel = await self._open()
-        request = v1.ListDirectoryRequest(
+        request = message(
+            v1.ListDirectoryRequest,
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), recursive=recursive)
         answer = await channel.unary(methods.ListDirectory, request)
         return [convert.file_in(file) for file in answer.files]
@@ -77,7 +82,8 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> FileInfo:
         """Makes a directory, and those above it."""
         channel = await self._open()
-        request = v1.FileRequest(sandbox_id=sandbox_id, path=path, view=convert.view_out(view))
+        request = message(
+            v1.FileRequest, sandbox_id=sandbox_id, path=path, view=convert.view_out(view))
         return convert.file_in(await channel.unary(methods.MakeDirectory, request))
 
     async def make_sandbox_symlink(
@@ -91,7 +97,8 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> FileInfo:
         """Makes a symbolic link; it may point anywhere, and is followed inside only."""
         channel = await self._open()
-        request = v1.MakeSymlinkRequest(
+        request = message(
+            v1.MakeSymlinkRequest,
             sandbox_id=sandbox_id, path=path, target=target, view=convert.view_out(view),
             parents=parents)
         return convert.file_in(await channel.unary(methods.MakeSymlink, request))
@@ -101,7 +108,8 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> None:
         """Removes a file or an empty directory; with `recursive`, everything below it too."""
         channel = await self._open()
-        request = v1.RemoveFileRequest(
+        request = message(
+            v1.RemoveFileRequest,
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), recursive=recursive)
         await channel.unary(methods.RemoveFile, request)
 
@@ -110,22 +118,22 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> FileInfo:
         """Gives a file or a directory another name."""
         channel = await self._open()
-        request = v1.RenameFileRequest(
-            sandbox_id=sandbox_id, to=target, view=convert.view_out(view))
-        setattr(request, "from", source)
+        request = message(
+            v1.RenameFileRequest, sandbox_id=sandbox_id, to=target, view=convert.view_out(view),
+            **starting(source))
         return convert.file_in(await channel.unary(methods.RenameFile, request))
 
     async def changes(self, sandbox_id: str) -> List[Change]:
         """What is not as it was."""
         channel = await self._open()
-        request = v1.ChangesRequest(sandbox_id=sandbox_id)
+        request = message(v1.ChangesRequest, sandbox_id=sandbox_id)
         answer = await channel.unary(methods.Changes, request)
         return [convert.change_in(change) for change in answer.changes]
 
     async def diff(self, sandbox_id: str) -> str:
         """The same as a unified diff; binary files are only named."""
         channel = await self._open()
-        request = v1.ChangesRequest(sandbox_id=sandbox_id)
+        request = message(v1.ChangesRequest, sandbox_id=sandbox_id)
         return (await channel.unary(methods.Diff, request)).diff.decode(errors="replace")
 
     async def apply(
@@ -133,13 +141,13 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> ApplyResult:
         """Writes the changes to the codebase."""
         channel = await self._open()
-        request = v1.ApplyRequest(sandbox_id=sandbox_id, force=force, dry_run=dry_run)
+        request = message(v1.ApplyRequest, sandbox_id=sandbox_id, force=force, dry_run=dry_run)
         return convert.applied_in(await channel.unary(methods.Apply, request))
 
     async def create_snapshot(self, sandbox_id: str, name: str = "") -> Snapshot:
         """Keeps the files as they are now. Nothing is copied, and the sandbox goes on."""
         channel = await self._open()
-        request = v1.CreateSnapshotRequest(sandbox_id=sandbox_id, name=name)
+        request = message(v1.CreateSnapshotRequest, sandbox_id=sandbox_id, name=name)
         return convert.snapshot_in(await channel.unary(methods.CreateSnapshot, request))
 
     async def list_snapshots(
@@ -147,27 +155,27 @@ class AsyncWorkspaces(AsyncConnection):
     ) -> List[Snapshot]:
         """Those of a sandbox, or of all sandboxes of a codebase."""
         channel = await self._open()
-        request = v1.ListSnapshotsRequest(
-            sandbox_id=sandbox_id or "", codebase_id=codebase_id or "")
+        request = message(
+            v1.ListSnapshotsRequest, sandbox_id=sandbox_id or "", codebase_id=codebase_id or "")
         answer = await channel.unary(methods.ListSnapshots, request)
         return [convert.snapshot_in(snapshot) for snapshot in answer.snapshots]
 
     async def delete_snapshot(self, snapshot_id: str) -> None:
         """Lets go of a snapshot that no sandbox stands on."""
         channel = await self._open()
-        request = v1.DeleteSnapshotRequest(snapshot_id=snapshot_id)
+        request = message(v1.DeleteSnapshotRequest, snapshot_id=snapshot_id)
         await channel.unary(methods.DeleteSnapshot, request)
 
     async def restore_snapshot(self, sandbox_id: str, snapshot_id: str) -> SandboxInfo:
         """Back to the files of a snapshot. The sandbox must not run."""
         channel = await self._open()
-        request = v1.RestoreSnapshotRequest(sandbox_id=sandbox_id, snapshot_id=snapshot_id)
+        request = message(v1.RestoreSnapshotRequest, sandbox_id=sandbox_id, snapshot_id=snapshot_id)
         return convert.sandbox_in(await channel.unary(methods.RestoreSnapshot, request))
 
     async def get_policy(self, sandbox_id: str) -> List[PermissionRule]:
         """The rules in force."""
         channel = await self._open()
-        request = v1.GetPolicyRequest(sandbox_id=sandbox_id)
+        request = message(v1.GetPolicyRequest, sandbox_id=sandbox_id)
         answer = await channel.unary(methods.GetPolicy, request)
         return [convert.rule_in(rule) for rule in answer.permissions]
 
@@ -177,14 +185,14 @@ class AsyncWorkspaces(AsyncConnection):
         """Other rules, in force for new opens as soon as this returns."""
         channel = await self._open()
         rules = convert.rules_out(as_rules(permissions))
-        request = v1.SetPolicyRequest(sandbox_id=sandbox_id, permissions=rules)
+        request = message(v1.SetPolicyRequest, sandbox_id=sandbox_id, permissions=rules)
         answer = await channel.unary(methods.SetPolicy, request)
         return [convert.rule_in(rule) for rule in answer.permissions]
 
     async def explain(self, sandbox_id: str, paths: Sequence[str]) -> List[Explanation]:
         """What may be done with paths, and why."""
         channel = await self._open()
-        request = v1.ExplainRequest(sandbox_id=sandbox_id, paths=paths)
+        request = message(v1.ExplainRequest, sandbox_id=sandbox_id, paths=paths)
         answer = await channel.unary(methods.Explain, request)
         return [convert.explanation_in(explanation) for explanation in answer.explanations]
 

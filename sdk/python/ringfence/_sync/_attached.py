@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Iterator, Awaitable, Callable, Mapping, Optional, Tuple, Type, Union
 
 from .. import _convert as convert
+from .._message import encoded, message
 from .._types import ExecResult, Seconds
 from .._wire import methods, v1
 from ..exceptions import CommandTimeoutError
@@ -39,8 +40,7 @@ class AttachedExec:
 
     def write(self, text: Union[str, bytes]) -> None:
         """Gives it input."""
-        data = text.encode() if isinstance(text, str) else text
-        self._talk.say(v1.ExecInput(stdin=data))
+        self._talk.say(v1.ExecInput(stdin=encoded(text, "input")))
 
     def end_input(self) -> None:
         """Says that there is no more."""
@@ -48,7 +48,7 @@ class AttachedExec:
 
     def signal(self, number: Union[int, signals.Signals]) -> None:
         """Sends a signal to it and all it started."""
-        self._talk.say(v1.ExecInput(signal=int(number)))
+        self._talk.say(message(v1.ExecInput, signal=number))
 
     def cancel(self) -> None:
         """Ends it; what there is of its output still comes."""
@@ -103,7 +103,8 @@ def attached(
 ) -> AttachedExec:
     """Starts one."""
     limit = convert.seconds(timeout)
-    request = v1.ExecRequest(
+    request = message(
+        v1.ExecRequest,
         sandbox_id=sandbox_id, command=command, env=convert.env_out(env), workdir=workdir or "",
         timeout=convert.duration_out(limit), options=v1.ResultOptions(bytes=True))
     talk = (open()).duplex(methods.ExecAttached, request)

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import Iterable, Iterator, List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence
 
 from .. import _convert as convert
+from .. import _local as local
+from .._message import message
 from .._types import Codebase, FileInfo, UploadResult
 from .._walk import MAX_FILE_SIZE, Scan, scan, warn_skipped
 from .._wire import methods, v1
@@ -38,7 +40,8 @@ class Codebases(Connection):
             fleeting: it goes with the last sandbox that stands on it.
         """
         channel = self._open()
-        request = v1.CreateCodebaseRequest(
+        request = message(
+            v1.CreateCodebaseRequest,
             name=name, owner_id=owner_id, local_path=local_path or "", mask=mask,
             ignore_files=ignore_files, fleeting=fleeting, request_id=uuid.uuid4().hex)
         made = all_or_nothing(
@@ -49,20 +52,20 @@ class Codebases(Connection):
     def get_codebase(self, codebase_id: str) -> Codebase:
         """What is on record about a codebase."""
         channel = self._open()
-        request = v1.GetCodebaseRequest(codebase_id=codebase_id)
+        request = message(v1.GetCodebaseRequest, codebase_id=codebase_id)
         return convert.codebase_in(channel.unary(methods.GetCodebase, request))
 
     def list_codebases(self, owner_id: Optional[str] = None) -> List[Codebase]:
         """All of them, or those of an owner."""
         channel = self._open()
-        request = v1.ListCodebasesRequest(owner_id=owner_id or "")
+        request = message(v1.ListCodebasesRequest, owner_id=owner_id or "")
         answer = channel.unary(methods.ListCodebases, request)
         return [convert.codebase_in(codebase) for codebase in answer.codebases]
 
     def delete_codebase(self, codebase_id: str) -> None:
         """Removes a codebase that no sandbox or snapshot stands on."""
         channel = self._open()
-        request = v1.DeleteCodebaseRequest(codebase_id=codebase_id)
+        request = message(v1.DeleteCodebaseRequest, codebase_id=codebase_id)
         channel.unary(methods.DeleteCodebase, request)
 
     def upload_file(
@@ -76,8 +79,9 @@ class Codebases(Connection):
     ) -> UploadResult:
         """Stores one file. It is there as a whole, or as it was before."""
         channel = self._open()
-        about = v1.DownloadFileRequest(codebase_id=codebase_id, file_path=file_path)
-        metadata = v1.UploadChunk.Metadata(
+        about = message(v1.DownloadFileRequest, codebase_id=codebase_id, file_path=file_path)
+        metadata = message(
+            v1.UploadChunk.Metadata,
             codebase_id=codebase_id, file_path=file_path, total_size=len(content), mode=mode)
         answer = channel.send(
             methods.UploadFiles, _chunks(metadata, content, chunk_size), about)
@@ -99,7 +103,8 @@ class Codebases(Connection):
         >>> client.upload_directory(codebase.id, "./project")  # doctest: +SKIP
         """
         found = in_thread(
-            _scanned, path, ignore_patterns or (), default_ignores, max_file_size)
+            _scanned, local.existing_directory(path), ignore_patterns or (), default_ignores,
+            max_file_size)
         return self._push(codebase_id, found, progress)
 
     def _push(
@@ -111,7 +116,7 @@ class Codebases(Connection):
     def download_file(self, codebase_id: str, file_path: str) -> bytes:
         """The contents of a stored file."""
         channel = self._open()
-        request = v1.DownloadFileRequest(codebase_id=codebase_id, file_path=file_path)
+        request = message(v1.DownloadFileRequest, codebase_id=codebase_id, file_path=file_path)
         return b"".join(
             [chunk.data for chunk in channel.stream(methods.DownloadFile, request)])
 
@@ -120,7 +125,8 @@ class Codebases(Connection):
     ) -> List[FileInfo]:
         """What is in a directory, or all files below it."""
         channel = self._open()
-        request = v1.ListFilesRequest(codebase_id=codebase_id, path=path, recursive=recursive)
+        request = message(
+            v1.ListFilesRequest, codebase_id=codebase_id, path=path, recursive=recursive)
         answer = channel.unary(methods.ListFiles, request)
         return [convert.file_in(file) for file in answer.files]
 
@@ -134,9 +140,9 @@ def _chunks(
 
 
 def _scanned(
-    path: str, ignore_patterns: Iterable[str], default_ignores: bool, max_file_size: Optional[int]
+    path: str, ignore_patterns: Sequence[str], default_ignores: bool, max_file_size: Optional[int]
 ) -> Scan:
-    found = scan(path, ignore_patterns=tuple(ignore_patterns), default_ignores=default_ignores,
+    found = scan(path, ignore_patterns=ignore_patterns, default_ignores=default_ignores,
                  max_file_size=max_file_size)
     warn_skipped(found)
     return found

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import List, Mapping, Optional, Union
 
 from .. import _convert as convert
+from .._message import encoded, message, starting
 from .._types import ExecResult, Seconds, Session
 from .._wire import methods, v1
 from ..exceptions import CommandTimeoutError
@@ -70,7 +71,8 @@ class Commands(Connection):
     ) -> SessionWrapper:
         """A shell that keeps its directory, variables and jobs from one command to the next."""
         channel = self._open()
-        request = v1.CreateSessionRequest(
+        request = message(
+            v1.CreateSessionRequest,
             sandbox_id=sandbox_id, shell=shell, env=convert.env_out(env), name=name or "",
             cwd=cwd or "")
         made = channel.unary(methods.CreateSession, request)
@@ -91,20 +93,20 @@ class Commands(Connection):
     def get_session(self, session_id: str) -> Session:
         """What is on record about a session."""
         channel = self._open()
-        request = v1.GetSessionRequest(session_id=session_id)
+        request = message(v1.GetSessionRequest, session_id=session_id)
         return convert.session_in(channel.unary(methods.GetSession, request))
 
     def list_sessions(self, sandbox_id: str) -> List[Session]:
         """The sessions of a sandbox."""
         channel = self._open()
-        request = v1.ListSessionsRequest(sandbox_id=sandbox_id)
+        request = message(v1.ListSessionsRequest, sandbox_id=sandbox_id)
         answer = channel.unary(methods.ListSessions, request)
         return [convert.session_in(session) for session in answer.sessions]
 
     def destroy_session(self, session_id: str) -> None:
         """Ends a session and everything it started."""
         channel = self._open()
-        request = v1.DestroySessionRequest(session_id=session_id)
+        request = message(v1.DestroySessionRequest, session_id=session_id)
         channel.unary(methods.DestroySession, request)
 
     def session_exec(
@@ -142,8 +144,8 @@ class Commands(Connection):
         self, session_id: str, follow: bool = False, *, offset: int = 0
     ) -> LogStream:
         """What the jobs of a session have printed between commands."""
-        request = v1.SessionLogRequest(session_id=session_id, follow=follow)
-        setattr(request, "from", offset)
+        request = message(
+            v1.SessionLogRequest, session_id=session_id, follow=follow, **starting(offset))
         return LogStream(self._open, methods.SessionLog, request)
 
 
@@ -165,10 +167,11 @@ def _exec_request(
     workdir: Optional[str],
     limit: Optional[float],
 ) -> v1.ExecRequest:
-    return v1.ExecRequest(
+    return message(
+        v1.ExecRequest,
         sandbox_id=sandbox_id,
         command=command,
-        stdin_bytes=_bytes(stdin),
+        stdin_bytes=encoded(stdin, "input"),
         env=convert.env_out(env),
         workdir=workdir or "",
         timeout=convert.duration_out(limit),
@@ -184,16 +187,13 @@ def _session_request(
     cwd: Optional[str],
     stdin: Optional[Union[str, bytes]],
 ) -> v1.SessionExecRequest:
-    return v1.SessionExecRequest(
+    return message(
+        v1.SessionExecRequest,
         session_id=session_id,
         command=command,
         timeout=convert.duration_out(limit),
         env=convert.env_out(env),
         cwd=cwd or "",
-        stdin=_bytes(stdin),
+        stdin=encoded(stdin, "input"),
         options=_OPTIONS,
     )
-
-
-def _bytes(text: Optional[Union[str, bytes]]) -> bytes:
-    return text.encode() if isinstance(text, str) else text or b""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Callable, Coroutine, Any, List, Optional, Sequence, Union
 
 from .. import _local as local
+from .._message import encoded
 from .._types import FileInfo
 from .._walk import MAX_FILE_SIZE, Entry, scan, warn_skipped
 from ..exceptions import FileNotFoundError
@@ -43,8 +44,8 @@ class Files(Handle):
         view: str = "owner",
     ) -> None:
         """Replaces a file, or makes it and the directories above it."""
-        data = content.encode() if isinstance(content, str) else bytes(content)
-        self._client.write_sandbox_file(self.id, path, data, mode=mode, view=view)
+        self._client.write_sandbox_file(
+            self.id, path, encoded(content, "content"), mode=mode, view=view)
 
     def list_files(
         self, path: str = "/", recursive: bool = False, *, view: str = "owner"
@@ -96,7 +97,7 @@ class Files(Handle):
         files. What is left out is what `from_local` leaves out."""
         root = local.existing_directory(source)
         found = in_thread(
-            partial(scan, root, ignore_patterns=tuple(ignore_patterns or ()),
+            partial(scan, root, ignore_patterns=ignore_patterns or (),
                     default_ignores=default_ignores, max_file_size=max_file_size, digests=False))
         warn_skipped(found)
         for entry in found.entries:
@@ -126,15 +127,14 @@ class Files(Handle):
     ) -> int:
         """Writes a directory of the workspace to this machine, on top of what is there; how many
         files. Nothing outside of `target` is ever written: symbolic links that lead out of it are
-        left out with a warning, and links that are there are not followed."""
+        left out with a warning, and links that are there are not followed. What ceases to be there
+        meanwhile, or has a name that is no text, is left out with a warning too."""
         place = local.Place(os.fspath(target))
-        jobs: List[Callable[[], None]] = []
+        jobs: List[Callable[[], bool]] = []
         directories = [""]
         while directories:
             below = directories.pop()
-            place.make_directory(below)
-            for file in self._client.list_sandbox_files(
-                    self.id, local.joined(path, below), view=view):
+            for file in self._listed(place, path, below, view):
                 name = local.joined(below, local.plain_name(file.name))
                 if file.is_dir:
                     directories.append(name)
@@ -142,12 +142,31 @@ class Files(Handle):
                     place.make_symlink(name, file.target or "")
                 elif file.kind == "file":
                     jobs.append(partial(self._fetch, place, path, name, file.mode, view))
-        at_once(_AT_ONCE, jobs)
+        written = at_once(_AT_ONCE, jobs)
         place.warn()
-        return len(jobs)
+        return sum(written)
+
+    def _listed(
+        self, place: local.Place, path: str, below: str, view: str
+    ) -> List[FileInfo]:
+        try:
+            found = self._client.list_sandbox_files(
+                self.id, local.joined(path, below), view=view)
+        except FileNotFoundError:
+            if not below:
+                raise
+            place.leave_out(below)
+            return []
+        place.make_directory(below)
+        return found
 
     def _fetch(
         self, place: local.Place, path: str, name: str, mode: int, view: str
-    ) -> None:
-        content = self.read_file_bytes(local.joined(path, name), view=view)
+    ) -> bool:
+        try:
+            content = self.read_file_bytes(local.joined(path, name), view=view)
+        except FileNotFoundError:
+            place.leave_out(name)
+            return False
         in_thread(place.write, name, content, mode)
+        return True

@@ -27,6 +27,7 @@ from google.protobuf.message import Message
 from .._aside import Aside, Job
 from .._endpoint import Endpoint
 from .._errors import translated
+from .._requests import Requests
 from .._wire.method import (
     ClientStream,
     Duplex,
@@ -60,8 +61,8 @@ class Channel:
     ) -> Response:
         # As a stream with one message: of gRPC's ways to wait without another thread, this is the one
         # that can be given up.
-        call = self._callable(method, self._channel.unary_stream)
-        begin = partial(call, request, timeout=timeout, metadata=self._metadata)
+        kind = self._callable(method, self._channel.unary_stream)
+        begin = partial(kind, request, timeout=timeout, metadata=self._metadata)
         answer: Response = self._answered(_Call(begin, _only), request)
         return answer
 
@@ -80,9 +81,16 @@ class Channel:
         requests: Iterable[Request],
         about: Optional[Message] = None,
     ) -> Response:
-        call = self._callable(method, self._channel.stream_unary)
-        begin = partial(call.future, iter(requests), metadata=self._metadata)
-        answer: Response = self._answered(_Call(begin, _result), about)
+        given = Requests(requests)
+        kind = self._callable(method, self._channel.stream_unary)
+        call = _Call(partial(kind.future, given, metadata=self._metadata), _result)
+        given.give_up = call.abandon
+        try:
+            answer: Response = self._answered(call, about)
+        except Exception:
+            if given.failure is not None:
+                raise given.failure from None
+            raise
         return answer
 
     def duplex(

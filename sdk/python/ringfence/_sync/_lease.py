@@ -24,23 +24,32 @@ class Lease:
         self._holding: Optional[Background] = None
 
     def begin(self) -> None:
-        self._channel.unary(methods.RenewLease, self._request)
+        """Returns when it is held: what comes next may keep this program busy for long."""
+        self._stream = self._channel.stream(methods.LeaseSandbox, self._request)
+        for _ in self._stream:
+            break
         self._holding = Background(self._hold)
 
     def _hold(self) -> None:
         while not self._over.is_set:
             try:
-                self._stream = self._channel.stream(methods.LeaseSandbox, self._request)
-                if self._over.is_set:
-                    self._stream.cancel()
-                for _ in self._stream:
-                    pass
+                self._held()
             except SandboxNotFoundError:
                 return
             except (SandboxError, ValueError):
                 # The server is away for a moment; or the channel was closed, and then it is over.
                 pass
             self._over.wait(_AGAIN_SECONDS)
+            self._stream = None
+
+    def _held(self) -> None:
+        """Until the stream breaks."""
+        if self._stream is None:
+            self._stream = self._channel.stream(methods.LeaseSandbox, self._request)
+        if self._over.is_set:
+            self._stream.cancel()
+        for _ in self._stream:
+            pass
 
     def end(self) -> None:
         self._over.set()

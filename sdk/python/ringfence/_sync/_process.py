@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import signal as signals
-from typing import TYPE_CHECKING, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple, Union
 
 from .. import _convert as convert
+from .._message import message, starting
 from .._types import ProcessInfo, ProcessStatus, Seconds
 from .._wire import methods, v1
 from ..exceptions import InvalidConfigurationError, ProcessExitedError
@@ -35,8 +36,8 @@ class Processes(Connection):
             name: its id; made up if not given.
         """
         channel = self._open()
-        request = v1.StartProcessRequest(
-            sandbox_id=sandbox_id, command=command, session=session or "",
+        request = message(
+            v1.StartProcessRequest, sandbox_id=sandbox_id, command=command, session=session or "",
             env=convert.env_out(env), cwd=cwd or "", id=name or "")
         made = channel.unary(methods.StartProcess, request)
         return Process(self, convert.process_in(made))
@@ -44,13 +45,13 @@ class Processes(Connection):
     def get_process(self, sandbox_id: str, process_id: str) -> ProcessInfo:
         """What is on record about a process."""
         channel = self._open()
-        request = v1.GetProcessRequest(sandbox_id=sandbox_id, process_id=process_id)
+        request = message(v1.GetProcessRequest, sandbox_id=sandbox_id, process_id=process_id)
         return convert.process_in(channel.unary(methods.GetProcess, request))
 
     def list_processes(self, sandbox_id: str) -> List[ProcessInfo]:
         """The background processes of a sandbox, also those that have ended."""
         channel = self._open()
-        request = v1.ListProcessesRequest(sandbox_id=sandbox_id)
+        request = message(v1.ListProcessesRequest, sandbox_id=sandbox_id)
         answer = channel.unary(methods.ListProcesses, request)
         return [convert.process_in(process) for process in answer.processes]
 
@@ -59,23 +60,24 @@ class Processes(Connection):
     ) -> ProcessInfo:
         """Sends a signal to a process and all it started."""
         channel = self._open()
-        request = v1.KillProcessRequest(
+        request = message(
+            v1.KillProcessRequest,
             sandbox_id=sandbox_id, process_id=process_id, signal=_number(signal))
         return convert.process_in(channel.unary(methods.KillProcess, request))
 
     def kill_all_processes(self, sandbox_id: str) -> int:
         """Ends all background processes of a sandbox; says how many."""
         channel = self._open()
-        request = v1.ListProcessesRequest(sandbox_id=sandbox_id)
+        request = message(v1.ListProcessesRequest, sandbox_id=sandbox_id)
         return (channel.unary(methods.KillAllProcesses, request)).count
 
     def process_log(
         self, sandbox_id: str, process_id: str, follow: bool = False, *, offset: int = 0
     ) -> LogStream:
         """What a process has printed."""
-        request = v1.ProcessLogRequest(
-            sandbox_id=sandbox_id, process_id=process_id, follow=follow)
-        setattr(request, "from", offset)
+        request = message(
+            v1.ProcessLogRequest, sandbox_id=sandbox_id, process_id=process_id, follow=follow,
+            **starting(offset))
         return LogStream(self._open, methods.ProcessLog, request)
 
     def wait_process(
@@ -148,39 +150,31 @@ class Process:
         """
         if (text is None) == (pattern is None):
             raise InvalidConfigurationError("say what to wait for: a text or pattern=…")
-        request = self._wait_request(timeout)
-        if text is not None:
-            request.text = text
-        else:
-            request.pattern = pattern or ""
-        return (self._waited(request))[1]
+        wanted = {"pattern": pattern} if text is None else {"text": text}
+        return (self._waited(timeout, **wanted))[1]
 
     def wait_for_port(
         self, port: int, *, path: Optional[str] = None, timeout: Optional[Seconds] = 30
     ) -> None:
         """Waits until something listens on a port inside; with `path`, until HTTP answers there."""
-        request = self._wait_request(timeout)
-        request.port.port = port
-        request.port.http_path = path or ""
-        self._waited(request)
+        wanted = message(v1.WaitProcessRequest.Port, port=port, http_path=path or "")
+        self._waited(timeout, port=wanted)
 
     def wait(self, timeout: Optional[Seconds] = None) -> int:
         """Waits for its end; the exit code."""
-        request = self._wait_request(timeout)
-        request.exit = True
-        self._waited(request)
+        self._waited(timeout, exit=True)
         return self._info.exit_code if self._info.exit_code is not None else -1
 
     def kill(self, signal: "Signal" = signals.SIGTERM) -> None:
         """Sends a signal to it and all it started."""
         self._info = self._client.kill_process(self._info.sandbox_id, self.id, signal)
 
-    def _wait_request(self, timeout: Optional[Seconds]) -> v1.WaitProcessRequest:
-        return v1.WaitProcessRequest(
-            sandbox_id=self._info.sandbox_id, process_id=self.id,
-            timeout=convert.duration_out(convert.seconds(timeout)))
-
-    def _waited(self, request: v1.WaitProcessRequest) -> Tuple[ProcessInfo, str]:
+    def _waited(
+        self, timeout: Optional[Seconds], **until: Any
+    ) -> Tuple[ProcessInfo, str]:
+        request = message(
+            v1.WaitProcessRequest, sandbox_id=self._info.sandbox_id, process_id=self.id,
+            timeout=convert.duration_out(convert.seconds(timeout)), **until)
         try:
             self._info, line = self._client.wait_process(request)
         except ProcessExitedError as error:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from .. import _convert as convert
+from .._message import message
 from .._types import AuditCheck, AuditEvent, Token
 from .._wire import methods, v1
 from ._connection import Connection
@@ -37,14 +38,14 @@ class Records(Connection):
             denied: only what was refused.
             after: only what came after the event of that number.
         """
-        request = v1.AuditRequest(
-            sandbox_id=sandbox_id, follow=follow, denied=denied, after=after)
+        request = message(
+            v1.AuditRequest, sandbox_id=sandbox_id, follow=follow, denied=denied, after=after)
         return AuditStream(self._open, request)
 
     def verify_audit(self, sandbox_id: str) -> AuditCheck:
         """Whether a record is as it was written."""
         channel = self._open()
-        request = v1.VerifyAuditRequest(sandbox_id=sandbox_id)
+        request = message(v1.VerifyAuditRequest, sandbox_id=sandbox_id)
         answer = channel.unary(methods.VerifyAudit, request)
         return AuditCheck(answer.intact, answer.events, answer.problem or None)
 
@@ -52,18 +53,18 @@ class Records(Connection):
         """Lets somebody in; the secret is in the answer, this once. On your own server's Unix socket
         only, as the other calls about tokens."""
         channel = self._open()
-        request = v1.CreateTokenRequest(account=account, label=label)
+        request = message(v1.CreateTokenRequest, account=account, label=label)
         answer = channel.unary(methods.CreateToken, request)
         return convert.token_in(answer.token, answer.secret)
 
     def list_tokens(self, account: Optional[str] = None) -> List[Token]:
         """The tokens of an account, or of all."""
         channel = self._open()
-        request = v1.ListTokensRequest(account=account or "")
+        request = message(v1.ListTokensRequest, account=account or "")
         answer = channel.unary(methods.ListTokens, request)
         return [convert.token_in(token) for token in answer.tokens]
 
     def revoke_token(self, token_id: str) -> None:
         """From now on it is refused."""
         channel = self._open()
-        channel.unary(methods.RevokeToken, v1.RevokeTokenRequest(token_id=token_id))
+        channel.unary(methods.RevokeToken, message(v1.RevokeTokenRequest, token_id=token_id))

@@ -22,7 +22,12 @@ from .._types import (
     Snapshot,
 )
 from .._walk import MAX_FILE_SIZE
-from ..exceptions import CodebaseNotFoundError, SandboxError, SandboxNotFoundError
+from ..exceptions import (
+    CodebaseNotFoundError,
+    ConnectionError,
+    SandboxError,
+    SandboxNotFoundError,
+)
 from ._client import SandboxClient
 from ._files import Files
 from ._io import to_the_end
@@ -265,6 +270,9 @@ class Sandbox(Work, Files, Layer):
         except SandboxNotFoundError:
             # Its time may have been over; but what never was here cannot be destroyed.
             if not self._owns:
+                raise
+        except ConnectionError:
+            if not self._client._is_embedded:
                 raise
         if delete_codebase and not self._owns_codebase:
             try:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Iterable, List, Mapping, Optional, Sequence
 
 from .. import _convert as convert
+from .._message import message
 from .._presets import as_rules
 from .._types import ResourceLimits, RuleLike, RuntimeType, SandboxInfo, SandboxStatus, Seconds
 from .._wire import methods, v1
@@ -43,7 +44,8 @@ class Sandboxes(Connection):
             leased: it is destroyed when nobody has renewed its lease for a minute.
         """
         channel = self._open()
-        request = v1.CreateSandboxRequest(
+        request = message(
+            v1.CreateSandboxRequest,
             codebase_id=codebase_id,
             permissions=convert.rules_out(as_rules(permissions)),
             labels=labels or {},
@@ -67,7 +69,7 @@ class Sandboxes(Connection):
     def get_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """What is on record about a sandbox."""
         channel = self._open()
-        request = v1.GetSandboxRequest(sandbox_id=sandbox_id)
+        request = message(v1.GetSandboxRequest, sandbox_id=sandbox_id)
         return convert.sandbox_in(channel.unary(methods.GetSandbox, request))
 
     def list_sandboxes(
@@ -81,7 +83,8 @@ class Sandboxes(Connection):
         """All of them, or those that fit."""
         channel = self._open()
         wanted = f"SANDBOX_STATUS_{status.name}" if status else None
-        request = v1.ListSandboxesRequest(
+        request = message(
+            v1.ListSandboxesRequest,
             codebase_id=codebase_id or "", labels=labels or {}, owner_id=owner_id or "",
             status=wanted)
         answer = channel.unary(methods.ListSandboxes, request)
@@ -90,19 +93,20 @@ class Sandboxes(Connection):
     def start_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """Starts it, if it does not run."""
         channel = self._open()
-        request = v1.StartSandboxRequest(sandbox_id=sandbox_id)
+        request = message(v1.StartSandboxRequest, sandbox_id=sandbox_id)
         return convert.sandbox_in(channel.unary(methods.StartSandbox, request))
 
     def stop_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """Ends everything that runs in it. Its files stay."""
         channel = self._open()
-        request = v1.StopSandboxRequest(sandbox_id=sandbox_id)
+        request = message(v1.StopSandboxRequest, sandbox_id=sandbox_id)
         return convert.sandbox_in(channel.unary(methods.StopSandbox, request))
 
     def destroy_sandbox(self, sandbox_id: str, *, keep_codebase: bool = False) -> None:
         """Ends it and removes what is its own; a codebase made to go with it goes, unless kept."""
         channel = self._open()
-        request = v1.DestroySandboxRequest(sandbox_id=sandbox_id, keep_codebase=keep_codebase)
+        request = message(
+            v1.DestroySandboxRequest, sandbox_id=sandbox_id, keep_codebase=keep_codebase)
         channel.unary(methods.DestroySandbox, request)
 
     def fork_sandbox(
@@ -110,7 +114,8 @@ class Sandboxes(Connection):
     ) -> SandboxInfo:
         """Another sandbox with the same files and rules. It is not started."""
         channel = self._open()
-        request = v1.ForkSandboxRequest(
+        request = message(
+            v1.ForkSandboxRequest,
             sandbox_id=sandbox_id, labels=labels or {}, request_id=uuid.uuid4().hex)
         made = all_or_nothing(
             partial(channel.unary, methods.ForkSandbox, request),
@@ -120,5 +125,5 @@ class Sandboxes(Connection):
     def renew_lease(self, sandbox_id: str, *, bind: bool = False) -> None:
         """Keeps a leased sandbox for another minute; `bind` makes it a leased one."""
         channel = self._open()
-        request = v1.LeaseSandboxRequest(sandbox_id=sandbox_id, bind=bind)
+        request = message(v1.LeaseSandboxRequest, sandbox_id=sandbox_id, bind=bind)
         channel.unary(methods.RenewLease, request)

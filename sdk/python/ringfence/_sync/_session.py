@@ -7,7 +7,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Mapping, Optional, Type, Union
 
 from .._types import ExecResult, Seconds, Session, SessionStatus
-from ..exceptions import SandboxError, SandboxNotFoundError, SessionNotFoundError
+from ..exceptions import (
+    ConnectionError,
+    SandboxError,
+    SandboxNotFoundError,
+    SessionNotFoundError,
+)
 from ._io import to_the_end
 from ._streams import ExecStream, LogStream
 
@@ -102,6 +107,9 @@ class SessionWrapper:
                 self._client.destroy_session(self.id)
             except (SessionNotFoundError, SandboxNotFoundError):
                 pass
+            except ConnectionError:
+                if not self._client._is_embedded:
+                    raise
 
     def __enter__(self) -> "SessionWrapper":
         return self

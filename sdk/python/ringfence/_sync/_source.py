@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Optional, Sequence, Tuple
 
-from .._ignore import DEFAULT_IGNORES, IGNORE_FILES
+from .._ignore import DEFAULT_IGNORES, IGNORE_FILES, checked
 from .._types import Codebase
 from .._walk import scan, warn_skipped
 from ..exceptions import InvalidConfigurationError
@@ -27,7 +27,7 @@ class Source:
     ) -> None:
         self._client = client
         self._root = root
-        self._patterns = tuple(ignore_patterns)
+        self._patterns = checked(ignore_patterns)
         self._defaults = default_ignores
         self._max_file_size = max_file_size
         self._made: Optional[Codebase] = None
@@ -64,7 +64,9 @@ class Source:
         found = scan(self._root, ignore_patterns=self._patterns, default_ignores=self._defaults,
                      max_file_size=None, digests=False)
         sizes = [entry.size for entry in found.entries if entry.kind == "file"]
-        return len(sizes), sum(sizes)
+        links = sum(entry.kind == "symlink" for entry in found.entries)
+        # As the server counts those that it stores.
+        return len(sizes) + links, sum(sizes)
 
     def take_back(self) -> None:
         if self._made is not None:

@@ -101,10 +101,13 @@ class ExecStream(Leavable[v1.ExecOutput]):
         ...     print(stream, chunk)
         """
         for message in self._messages():
-            if message.HasField("result"):
-                self._end(message.result)
-            elif message.data:
+            if self._has_piece(message):
                 yield NAMES.get(message.type, "stdout"), message.data
+
+    def _has_piece(self, message: v1.ExecOutput) -> bool:
+        if message.HasField("result"):
+            self._end(message.result)
+        return bool(message.data)
 
     def _end(self, result: v1.ExecResult) -> None:
         self.result = convert.result_in(result, self._command)
@@ -113,8 +116,10 @@ class ExecStream(Leavable[v1.ExecOutput]):
             raise CommandTimeoutError(self._command, self._limit or spent)
 
     def _pieces(self) -> Iterator[bytes]:
-        for _, chunk in self.tagged():
-            yield chunk
+        # Not made of tagged(): a loop that ends closes generators, but none that those leave.
+        for message in self._messages():
+            if self._has_piece(message):
+                yield message.data
 
     def __iter__(self) -> Iterator[bytes]:
         return self._pieces()
@@ -134,9 +139,13 @@ class LogStream(Leavable[v1.LogChunk]):
     def tagged(self) -> Iterator[Tuple[str, bytes]]:
         """Pieces of bytes with the name of their stream."""
         for message in self._messages():
-            if message.data:
-                self.offset = message.offset + len(message.data)
+            if self._has_piece(message):
                 yield NAMES.get(message.type, "stdout"), message.data
+
+    def _has_piece(self, message: v1.LogChunk) -> bool:
+        if message.data:
+            self.offset = message.offset + len(message.data)
+        return bool(message.data)
 
     def read(self) -> str:
         """All of it."""
@@ -145,8 +154,9 @@ class LogStream(Leavable[v1.LogChunk]):
     def _lines(self) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         rest = ""
-        for _, data in self.tagged():
-            *lines, rest = (rest + decoder.decode(data)).split("\n")
+        for message in self._messages():
+            self._has_piece(message)
+            *lines, rest = (rest + decoder.decode(message.data)).split("\n")
             for line in lines:
                 yield line
         rest += decoder.decode(b"", True)

@@ -8,9 +8,16 @@ from types import TracebackType
 from typing import List, Mapping, Optional, Type, Union
 
 from .. import _convert as convert
+from .._message import encoded, message
 from .._types import Seconds, TerminalInfo
 from .._wire import methods, v1
-from ..exceptions import SandboxError, TerminalClosedError, TerminalNotFoundError, WaitTimeoutError
+from ..exceptions import (
+    ConnectionError,
+    SandboxError,
+    TerminalClosedError,
+    TerminalNotFoundError,
+    WaitTimeoutError,
+)
 from ._connection import Connection
 from ._io import Conversation, TimeUp, to_the_end
 
@@ -34,7 +41,8 @@ class Terminals(Connection):
     ) -> "Terminal":
         """Starts a command, or an interactive shell, on a terminal of its own."""
         channel = self._open()
-        request = v1.OpenTerminalRequest(
+        request = message(
+            v1.OpenTerminalRequest,
             sandbox_id=sandbox_id, command=command or "", session=session or "",
             env=convert.env_out(env), cwd=cwd or "", rows=rows, columns=cols, id=name or "",
             record=record)
@@ -59,7 +67,7 @@ class Terminals(Connection):
     def list_terminals(self, sandbox_id: str) -> List[TerminalInfo]:
         """The terminals of a sandbox."""
         channel = self._open()
-        request = v1.ListTerminalsRequest(sandbox_id=sandbox_id)
+        request = message(v1.ListTerminalsRequest, sandbox_id=sandbox_id)
         answer = channel.unary(methods.ListTerminals, request)
         return [convert.terminal_in(terminal) for terminal in answer.terminals]
 
@@ -68,20 +76,21 @@ class Terminals(Connection):
     ) -> None:
         """Tells what runs on it that it has another size."""
         channel = self._open()
-        request = v1.ResizeTerminalRequest(
+        request = message(
+            v1.ResizeTerminalRequest,
             sandbox_id=sandbox_id, terminal_id=terminal_id, rows=rows, columns=cols)
         channel.unary(methods.ResizeTerminal, request)
 
     def close_terminal(self, sandbox_id: str, terminal_id: str) -> None:
         """Hangs up: what runs on it is ended."""
         channel = self._open()
-        request = v1.CloseTerminalRequest(sandbox_id=sandbox_id, terminal_id=terminal_id)
+        request = message(v1.CloseTerminalRequest, sandbox_id=sandbox_id, terminal_id=terminal_id)
         channel.unary(methods.CloseTerminal, request)
 
     def terminal_recording(self, sandbox_id: str, terminal_id: str) -> bytes:
         """Everything that was shown on a recorded terminal, as an asciicast."""
         channel = self._open()
-        request = v1.CloseTerminalRequest(sandbox_id=sandbox_id, terminal_id=terminal_id)
+        request = message(v1.CloseTerminalRequest, sandbox_id=sandbox_id, terminal_id=terminal_id)
         return b"".join(
             [chunk.data for chunk in channel.stream(methods.TerminalRecording, request)])
 
@@ -121,8 +130,10 @@ class Terminal:
         """Types. A line ends with a newline, as on a keyboard."""
         if self._closed:
             raise TerminalClosedError(f"terminal {self.id} was closed")
-        data = text.encode() if isinstance(text, str) else text
-        self._conversation.say(v1.TerminalInput(data=data))
+        self._client._check_own()
+        if self.exit_code is not None:
+            raise TerminalClosedError(f"the program of terminal {self.id} has ended")
+        self._conversation.say(v1.TerminalInput(data=encoded(text, "input")))
 
     def read(self, timeout: Optional[Seconds] = 10) -> str:
         """What has been shown since it was last read; waits for something if there is nothing yet.
@@ -170,11 +181,15 @@ class Terminal:
             self._client.close_terminal(self._info.sandbox_id, self.id)
         except TerminalNotFoundError:
             pass
+        except ConnectionError:
+            if not self._client._is_embedded:
+                raise
         finally:
             self._conversation.leave()
 
     def _more(self, deadline: Optional[float], what: str) -> bool:
         """Takes in what is shown next; False at the end."""
+        self._client._check_own()
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
             message = self._conversation.hear(left)

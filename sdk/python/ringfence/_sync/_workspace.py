@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Iterable, Iterator, List, Optional, Sequence
 
 from .. import _convert as convert
+from .._message import message, starting
 from .._presets import as_rules
 from .._types import (
     ApplyResult,
@@ -31,7 +32,8 @@ class Workspaces(Connection):
     ) -> bytes:
         """The contents of a file; from `offset` on, and `length` bytes if that is not 0."""
         channel = self._open()
-        request = v1.ReadFileRequest(
+        request = message(
+            v1.ReadFileRequest,
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), offset=offset,
             length=length)
         return b"".join(
@@ -49,7 +51,8 @@ class Workspaces(Connection):
     ) -> FileInfo:
         """Replaces a file, or makes it and the directories above it."""
         channel = self._open()
-        begin = v1.WriteFileChunk.Begin(
+        begin = message(
+            v1.WriteFileChunk.Begin,
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), mode=mode,
             parents=parents)
         answer = channel.send(methods.WriteFile, _chunks(begin, content), begin)
@@ -60,7 +63,8 @@ class Workspaces(Connection):
     ) -> FileInfo:
         """What is there; a symbolic link itself, not where it points to."""
         channel = self._open()
-        request = v1.FileRequest(sandbox_id=sandbox_id, path=path, view=convert.view_out(view))
+        request = message(
+            v1.FileRequest, sandbox_id=sandbox_id, path=path, view=convert.view_out(view))
         return convert.file_in(channel.unary(methods.StatFile, request))
 
     def list_sandbox_files(
@@ -68,7 +72,8 @@ class Workspaces(Connection):
     ) -> List[FileInfo]:
         """What is in a directory, or all files below it."""
         channel = self._open()
-        request = v1.ListDirectoryRequest(
+        request = message(
+            v1.ListDirectoryRequest,
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), recursive=recursive)
         answer = channel.unary(methods.ListDirectory, request)
         return [convert.file_in(file) for file in answer.files]
@@ -78,7 +83,8 @@ class Workspaces(Connection):
     ) -> FileInfo:
         """Makes a directory, and those above it."""
         channel = self._open()
-        request = v1.FileRequest(sandbox_id=sandbox_id, path=path, view=convert.view_out(view))
+        request = message(
+            v1.FileRequest, sandbox_id=sandbox_id, path=path, view=convert.view_out(view))
         return convert.file_in(channel.unary(methods.MakeDirectory, request))
 
     def make_sandbox_symlink(
@@ -92,7 +98,8 @@ class Workspaces(Connection):
     ) -> FileInfo:
         """Makes a symbolic link; it may point anywhere, and is followed inside only."""
         channel = self._open()
-        request = v1.MakeSymlinkRequest(
+        request = message(
+            v1.MakeSymlinkRequest,
             sandbox_id=sandbox_id, path=path, target=target, view=convert.view_out(view),
             parents=parents)
         return convert.file_in(channel.unary(methods.MakeSymlink, request))
@@ -102,7 +109,8 @@ class Workspaces(Connection):
     ) -> None:
         """Removes a file or an empty directory; with `recursive`, everything below it too."""
         channel = self._open()
-        request = v1.RemoveFileRequest(
+        request = message(
+            v1.RemoveFileRequest,
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), recursive=recursive)
         channel.unary(methods.RemoveFile, request)
 
@@ -111,22 +119,22 @@ class Workspaces(Connection):
     ) -> FileInfo:
         """Gives a file or a directory another name."""
         channel = self._open()
-        request = v1.RenameFileRequest(
-            sandbox_id=sandbox_id, to=target, view=convert.view_out(view))
-        setattr(request, "from", source)
+        request = message(
+            v1.RenameFileRequest, sandbox_id=sandbox_id, to=target, view=convert.view_out(view),
+            **starting(source))
         return convert.file_in(channel.unary(methods.RenameFile, request))
 
     def changes(self, sandbox_id: str) -> List[Change]:
         """What is not as it was."""
         channel = self._open()
-        request = v1.ChangesRequest(sandbox_id=sandbox_id)
+        request = message(v1.ChangesRequest, sandbox_id=sandbox_id)
         answer = channel.unary(methods.Changes, request)
         return [convert.change_in(change) for change in answer.changes]
 
     def diff(self, sandbox_id: str) -> str:
         """The same as a unified diff; binary files are only named."""
         channel = self._open()
-        request = v1.ChangesRequest(sandbox_id=sandbox_id)
+        request = message(v1.ChangesRequest, sandbox_id=sandbox_id)
         return (channel.unary(methods.Diff, request)).diff.decode(errors="replace")
 
     def apply(
@@ -134,13 +142,13 @@ class Workspaces(Connection):
     ) -> ApplyResult:
         """Writes the changes to the codebase."""
         channel = self._open()
-        request = v1.ApplyRequest(sandbox_id=sandbox_id, force=force, dry_run=dry_run)
+        request = message(v1.ApplyRequest, sandbox_id=sandbox_id, force=force, dry_run=dry_run)
         return convert.applied_in(channel.unary(methods.Apply, request))
 
     def create_snapshot(self, sandbox_id: str, name: str = "") -> Snapshot:
         """Keeps the files as they are now. Nothing is copied, and the sandbox goes on."""
         channel = self._open()
-        request = v1.CreateSnapshotRequest(sandbox_id=sandbox_id, name=name)
+        request = message(v1.CreateSnapshotRequest, sandbox_id=sandbox_id, name=name)
         return convert.snapshot_in(channel.unary(methods.CreateSnapshot, request))
 
     def list_snapshots(
@@ -148,27 +156,27 @@ class Workspaces(Connection):
     ) -> List[Snapshot]:
         """Those of a sandbox, or of all sandboxes of a codebase."""
         channel = self._open()
-        request = v1.ListSnapshotsRequest(
-            sandbox_id=sandbox_id or "", codebase_id=codebase_id or "")
+        request = message(
+            v1.ListSnapshotsRequest, sandbox_id=sandbox_id or "", codebase_id=codebase_id or "")
         answer = channel.unary(methods.ListSnapshots, request)
         return [convert.snapshot_in(snapshot) for snapshot in answer.snapshots]
 
     def delete_snapshot(self, snapshot_id: str) -> None:
         """Lets go of a snapshot that no sandbox stands on."""
         channel = self._open()
-        request = v1.DeleteSnapshotRequest(snapshot_id=snapshot_id)
+        request = message(v1.DeleteSnapshotRequest, snapshot_id=snapshot_id)
         channel.unary(methods.DeleteSnapshot, request)
 
     def restore_snapshot(self, sandbox_id: str, snapshot_id: str) -> SandboxInfo:
         """Back to the files of a snapshot. The sandbox must not run."""
         channel = self._open()
-        request = v1.RestoreSnapshotRequest(sandbox_id=sandbox_id, snapshot_id=snapshot_id)
+        request = message(v1.RestoreSnapshotRequest, sandbox_id=sandbox_id, snapshot_id=snapshot_id)
         return convert.sandbox_in(channel.unary(methods.RestoreSnapshot, request))
 
     def get_policy(self, sandbox_id: str) -> List[PermissionRule]:
         """The rules in force."""
         channel = self._open()
-        request = v1.GetPolicyRequest(sandbox_id=sandbox_id)
+        request = message(v1.GetPolicyRequest, sandbox_id=sandbox_id)
         answer = channel.unary(methods.GetPolicy, request)
         return [convert.rule_in(rule) for rule in answer.permissions]
 
@@ -178,14 +186,14 @@ class Workspaces(Connection):
         """Other rules, in force for new opens as soon as this returns."""
         channel = self._open()
         rules = convert.rules_out(as_rules(permissions))
-        request = v1.SetPolicyRequest(sandbox_id=sandbox_id, permissions=rules)
+        request = message(v1.SetPolicyRequest, sandbox_id=sandbox_id, permissions=rules)
         answer = channel.unary(methods.SetPolicy, request)
         return [convert.rule_in(rule) for rule in answer.permissions]
 
     def explain(self, sandbox_id: str, paths: Sequence[str]) -> List[Explanation]:
         """What may be done with paths, and why."""
         channel = self._open()
-        request = v1.ExplainRequest(sandbox_id=sandbox_id, paths=paths)
+        request = message(v1.ExplainRequest, sandbox_id=sandbox_id, paths=paths)
         answer = channel.unary(methods.Explain, request)
         return [convert.explanation_in(explanation) for explanation in answer.explanations]
 

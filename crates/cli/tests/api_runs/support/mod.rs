@@ -14,7 +14,7 @@ pub(crate) mod owned;
 mod sandbox;
 mod server;
 
-pub(crate) use host::{any_alive, processes_with, unique_sleep};
+pub(crate) use host::{any_alive, is_alive, processes_with, unique_sleep};
 pub(crate) use owned::Owned;
 pub(crate) use sandbox::Sandbox;
 pub(crate) use server::{Server, connect};

@@ -1,6 +1,7 @@
 //! `ringfence serve --for-process`, started for a test, with a process that it belongs to.
 
 use std::io::{BufRead, BufReader};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use super::server::connect;
 use super::{Sandbox, eventually, processes_with, unique_sleep};
 use crate::leftovers::Leftovers;
 
-/// A server and its owner. Both end with this.
+/// A server and its owner.
 pub(crate) struct Owned {
     pub(crate) channel: Channel,
     pub(crate) socket: PathBuf,
-    pub(crate) owner: Child,
-    pub(crate) server: Child,
+    pub(crate) owner: Started,
+    pub(crate) server: Started,
     scratch: Arc<TempDir>,
 }
 
@@ -34,10 +35,9 @@ impl Owned {
     }
 
     async fn in_scratch(scratch: Arc<TempDir>) -> Self {
-        let owner = Command::new("sleep").arg(unique_sleep()).spawn().unwrap();
+        let owner = Started::sleeper();
         let state = scratch.path().join("state");
-        let mut command = serve(owner.id(), &state);
-        let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut server = Started::by(serve(owner.id(), &state).stdout(Stdio::piped()));
         let socket = socket_of(&mut server);
         let channel = connect(socket.clone()).await;
         Self { channel, socket, owner, server, scratch }
@@ -87,12 +87,38 @@ impl Owned {
     }
 }
 
-impl Drop for Owned {
+/// A process that ends with this.
+pub(crate) struct Started(Child);
+
+impl Started {
+    pub(crate) fn by(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    /// One that does nothing, for long.
+    pub(crate) fn sleeper() -> Self {
+        Self::by(Command::new("sleep").arg(unique_sleep()))
+    }
+}
+
+impl Deref for Started {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Started {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Started {
     fn drop(&mut self) {
-        for child in [&mut self.owner, &mut self.server] {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

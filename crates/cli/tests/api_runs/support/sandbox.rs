@@ -6,6 +6,7 @@ use ringfence_wire::v1::codebase_service_client::CodebaseServiceClient;
 use ringfence_wire::v1::process_service_client::ProcessServiceClient;
 use ringfence_wire::v1::sandbox_service_client::SandboxServiceClient;
 use ringfence_wire::v1::terminal_service_client::TerminalServiceClient;
+use rustix::process::Signal;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
@@ -94,10 +95,14 @@ impl Sandbox {
 
     /// Kills the warden without a warning, and everything with it.
     pub(crate) fn kill_warden(&self) {
+        self.signal_warden(Signal::KILL);
+    }
+
+    pub(crate) fn signal_warden(&self, signal: Signal) {
         let wardens = processes_with(&format!("{}/config.json", self.id));
         assert_eq!(wardens.len(), 1);
         let warden = rustix::process::Pid::from_raw(wardens[0]).unwrap();
-        rustix::process::kill_process(warden, rustix::process::Signal::KILL).unwrap();
+        rustix::process::kill_process(warden, signal).unwrap();
     }
 
     /// Waits until the server has noticed, and cleaned up.
