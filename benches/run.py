@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures ringfence against native, overlayfs, fuse-overlayfs, bindfs, bubblewrap and docker.
 
-Four groups: the filesystem, starting and running, memory, the API. Reports and never judges: the exit
+Five groups: the filesystem, starting and running, memory, the API, the Python SDK. Reports and never judges: the exit
 status is 0 whenever it could run, 2 when it could not.
 """
 
@@ -24,11 +24,16 @@ import api.memory
 import api.report
 import api.site
 import document
+import python.environment
+import python.measure
+import python.report
+import python.site
 import running.measure
 import running.memory
 import running.report
 from api import environment
 from api import tasks as api_tasks
+from python import tasks as python_tasks
 from fs import disk, figures, machine, measure, processes, projects, report, tree, variants, workloads
 from fs.measure import progress
 from fs.rows import ROW_BY_NAME, with_prerequisites
@@ -40,7 +45,7 @@ INSTALL = HERE.parent / "scripts" / "install-deps.sh"
 # Above this load a round trip to a FUSE server costs half or twice of what it costs on an idle machine.
 BUSY = 0.5
 NEEDED = ("gcc", "git", "mkfs.ext4", "tar", "find", "grep", "bwrap")
-GROUPS = ("filesystem", "running", "memory", "api")
+GROUPS = ("filesystem", "running", "memory", "api", "python")
 # The disk for the other groups: the tree without the big file.
 RUNNING_DISK = 4 << 30
 SMALL = tree.Shape(files=10, directories=3, bytes=40_000)
@@ -80,11 +85,12 @@ class Selection(NamedTuple):
     running: bool
     memory: bool
     api: bool
+    python: bool
 
 
 def select(names: List[str]) -> Selection:
     rows = tuple(ROW_BY_NAME) if "filesystem" in names else tuple(name for name in names if name in ROW_BY_NAME)
-    return Selection(with_prerequisites(rows), "running" in names, "memory" in names, "api" in names)
+    return Selection(with_prerequisites(rows), *(group in names for group in GROUPS[1:]))
 
 
 def variant_names(given: str) -> List[str]:
@@ -178,6 +184,8 @@ def run(options: argparse.Namespace) -> None:
         parts += run_sandboxes(options)
     if options.selection.api:
         parts += run_api(options)
+    if options.selection.python:
+        parts += run_python(options)
     document.write(parts, machine.describe(options.binary), options.out)
     for part in parts:
         print(f"{part.title}\n\n{part.tables}\n")
@@ -265,6 +273,28 @@ def run_api(options: argparse.Namespace) -> List[document.Part]:
             api.measure.measure(site, results)
     how = {**how_it_was(options, started, load), **api_tasks.describe(counts)}
     return [api.report.api_part(running.report.Run(how, counts, results))]
+
+
+def run_python(options: argparse.Namespace) -> List[document.Part]:
+    """The same through the Python SDK: embedded, and over TCP beside the published client."""
+    if options.binary is None:
+        progress("Python: skipped, no ringfence binary was given (--binary)")
+        return []
+    tasks.check(options.binary, options.driver)
+    started, load, sizes = time.monotonic(), os.getloadavg()[0], sizes_of(options)
+    counts = replace(python_tasks.QUICK if options.quick else python_tasks.FULL, tree=sizes.files)
+    results = running.measure.Results()
+    interpreter = python.environment.interpreter(results)
+    if interpreter is not None:
+        with ExitStack() as cleanup:
+            ram = cleanup.enter_context(disk.ram_directory())
+            root = cleanup.enter_context(disk.ext4_in_ram(ram, RUNNING_DISK))
+            progress("making the directories")
+            make_directories(root, sizes)
+            programs = (options.binary.resolve(), options.driver.resolve(), interpreter)
+            python.measure.measure(python.site.Place(*programs, root, ram, counts), results)
+    how = {**how_it_was(options, started, load), **python_tasks.describe(counts)}
+    return [python.report.python_part(running.report.Run(how, counts, results))]
 
 
 def make_directories(root: Path, sizes: tree.Sizes) -> None:

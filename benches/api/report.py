@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import List
 
 from document import Part, aligned
@@ -13,6 +12,7 @@ from running.report import (
     LEGEND,
     Run,
     crowds_table,
+    factors_table,
     limit,
     marked,
     memory_table,
@@ -69,15 +69,4 @@ def copies_table(run: Run) -> str:
 
 
 def uploads_table(run: Run) -> str:
-    """With both times: how much faster says little without how long."""
-    scores = shared.scores(run.results, CONTESTS)
-    if not scores:
-        return ""
-    rows = [["files, against the published client", "its ms", "our ms", "times faster", "must"]]
-    for score in scores:
-        contest, micros = score.contest, run.results.micros
-        both = [statistics.median(shared.pooled(micros[series])) / 1000 for series in (contest.peer, contest.ours)]
-        factor = marked(digits(score.factor), score.factor < contest.must)
-        title = contest.title.format(**run.counts.named())
-        rows.append([title, *map(digits, both), factor, limit(contest.must)])
-    return aligned(rows)
+    return factors_table(run, CONTESTS, ("files, against the published client", "its ms", "our ms"))

@@ -109,12 +109,14 @@ def timed(
 class Server:
     """A server in the foreground; the kernel kills it if the benchmark dies."""
 
-    def __init__(self, command: List[str], log: Path, takes_input: bool = False) -> None:
+    def __init__(
+        self, command: List[str], log: Path, takes_input: bool = False, env: Optional[Dict[str, str]] = None
+    ) -> None:
         self._log = log
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
-                env=clean_environment(),
+                env=clean_environment(env),
                 stdin=subprocess.PIPE if takes_input else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -34,6 +34,10 @@ class Score:
     contest: Contest
     factor: float
 
+    @property
+    def is_under(self) -> bool:
+        return self.contest.must is not None and self.factor < self.contest.must
+
 
 @dataclass(frozen=True)
 class Rates:

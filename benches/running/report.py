@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Protocol, Sequence
 
@@ -10,7 +11,7 @@ from fs.chart import digits
 
 from . import chart, figures
 from .measure import Results
-from .rows import HOLDINGS, PRINTERS, ROWS, Holding, Row
+from .rows import HOLDINGS, PRINTERS, ROWS, Contest, Holding, Row
 
 LEGEND = (
     "Times are in units of one spawn of `true` on the host in the same repetition, lower is better: the "
@@ -86,8 +87,23 @@ def contests_table(run: Run) -> str:
     rows = [["docker", "times faster", "must", "aim"]]
     for score in scores:
         contest = score.contest
-        factor = marked(digits(score.factor), score.factor < contest.must)
+        factor = marked(digits(score.factor), score.is_under)
         rows.append([contest.title, factor, limit(contest.must), limit(contest.aim)])
+    return aligned(rows)
+
+
+def factors_table(run: Run, contests: Sequence[Contest], heads: Sequence[str]) -> str:
+    """With both times: how much faster says little without how long."""
+    scores = figures.scores(run.results, contests)
+    if not scores:
+        return ""
+    rows = [[*heads, "times faster", "must"]]
+    for score in scores:
+        contest, micros = score.contest, run.results.micros
+        both = [statistics.median(figures.pooled(micros[series])) / 1000 for series in (contest.peer, contest.ours)]
+        factor = marked(digits(score.factor), score.is_under)
+        title = contest.title.format(**run.counts.named())
+        rows.append([title, *map(digits, both), factor, limit(contest.must)])
     return aligned(rows)
 
 

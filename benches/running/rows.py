@@ -53,7 +53,7 @@ class Contest:
     title: str
     peer: str
     ours: str
-    must: float = 20
+    must: Optional[float] = 20
     aim: Optional[float] = 50
 
 

@@ -201,10 +201,10 @@ class Groups(unittest.TestCase):
     def test_groups_and_rows_can_be_chosen(self):
         import run
 
-        self.assertEqual(run.select(["running"]), run.Selection((), True, False, False))
-        self.assertEqual(run.select(["memory", "stat"]), run.Selection(("stat",), False, True, False))
+        self.assertEqual(run.select(["running"]), run.Selection((), True, False, False, False))
+        self.assertEqual(run.select(["memory", "stat"]), run.Selection(("stat",), False, True, False, False))
         every = run.select(list(run.GROUPS))
-        self.assertTrue(every.running and every.memory and every.api and len(every.rows) > 20)
+        self.assertTrue(every.running and every.memory and every.api and every.python and len(every.rows) > 20)
 
 
 if __name__ == "__main__":
