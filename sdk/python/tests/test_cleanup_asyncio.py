@@ -4,42 +4,51 @@ import pytest
 
 import servers
 
-CANCELLED = """
-async def work():
-    async with await amade() as sandbox:
-        {wait}
-
-async def main():
-    async with await amade() as outer:
-        task = asyncio.ensure_future(work())
-        await asyncio.get_running_loop().run_in_executor(None, wait_for_word)
-        task.cancel()
-        try:
-            await task
-        except asyncio.CancelledError:
-            say("cancelled")
-        say((await outer.run("echo goes on")).stdout.strip())
-        say(len(await outer._client.list_sandboxes()), len(await outer._client.list_codebases()))
-asyncio.run(main())
+WAITS = """
+async def run(sandbox): await sandbox.run(LONG, timeout=None)
+async def asleep(sandbox): await sandbox.start_process(LONG); await asyncio.sleep(86400)
+async def log(sandbox):
+    await (await sandbox.start_process(LONG)).wait_for_log("nothing", timeout=None)
+async def session(sandbox): await (await sandbox.session()).exec(LONG)
+async def terminal(sandbox): await (await sandbox.terminal(LONG)).expect("nothing", timeout=None)
+async def stream(sandbox): [piece async for piece in sandbox.exec_stream(LONG)]
+async def logs(sandbox):
+    [line async for line in (await sandbox.start_process(LONG)).logs(follow=True)]
 """
 
 
-@pytest.mark.parametrize("wait", [
-    "await sandbox.run(LONG, timeout=None)",
-    "await sandbox.start_process(LONG); await asyncio.sleep(86400)",
-    "await (await sandbox.start_process(LONG)).wait_for_log('nothing', timeout=None)",
-    "await (await sandbox.session()).exec(LONG)",
-    "await (await sandbox.terminal(LONG)).expect('nothing', timeout=None)",
-    "[piece async for piece in sandbox.exec_stream(LONG)]",
-    "[line async for line in (await sandbox.start_process(LONG)).logs(follow=True)]",
-], ids=["run", "sleep", "wait_for_log", "session", "terminal", "exec_stream", "logs"])
-def test_a_task_is_cancelled_in_the_block(program, wait):
-    run = program(CANCELLED.format(wait=wait))
-    run.runs()
-    run.go_on()
-    run.says("cancelled")
-    servers.wait_until(lambda: not run.commands(), what="the end of the command")
-    run.says("goes on", "1 1")
+def test_a_task_is_cancelled_in_the_block(program):
+    run = program(f"""{WAITS}
+async def word():
+    await asyncio.get_running_loop().run_in_executor(None, wait_for_word)
+
+async def work(wait):
+    async with await amade() as sandbox:
+        await wait(sandbox)
+
+async def main():
+    async with await amade() as outer:
+        for wait in (run, asleep, log, session, terminal, stream, logs):
+            say(wait.__name__)
+            task = asyncio.ensure_future(work(wait))
+            await word()
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                say("cancelled")
+            await word()
+            say([each.id for each in await outer._client.list_sandboxes()] == [outer.id])
+    say("over")
+asyncio.run(main())
+""")
+    while run.line() != "over":
+        run.runs()
+        run.go_on()
+        run.says("cancelled")
+        servers.wait_until(lambda: not run.commands(), what="the end of the command")
+        run.go_on()
+        run.says("True")
     run.ends()
     run.leaves_nothing()
 
@@ -210,13 +219,11 @@ async def main():
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "let_go"])
 @pytest.mark.parametrize("end", [
-    "loop.close(); asyncio.run(main())",
-    "loop.run_until_complete(main()); "
-    "loop.run_until_complete(loop.shutdown_asyncgens()); loop.close()",
-    "loop.run_until_complete(main())",
-], ids=["run", "close", "not_even_closed"])
+    "asyncio.run(main())",
+    "loop = asyncio.new_event_loop(); loop.run_until_complete(main())",
+], ids=["run", "not_even_closed"])
 def test_a_loop_ends_with_streams_and_terminals_open(program, end, keep):
-    run = program(f"KEEP = {keep}\n{OPEN}\nloop = asyncio.new_event_loop()\n{end}\nsay('over')")
+    run = program(f"KEEP = {keep}\n{OPEN}\n{end}\nsay('over')")
     run.says("begun", "over")
     run.ends()
     run.leaves_nothing()

@@ -7,29 +7,34 @@ import pytest
 
 import servers
 
-CHILD = """
+def test_the_sandbox_goes_on_however_a_child_ends(program):
+    run = program("""
+import gc
+def let_go():
+    global sandbox
+    del sandbox
+    gc.collect()
+    sys.exit(5)
+
+ways = [
+    lambda: sys.exit(3),
+    lambda: os._exit(4),
+    let_go,
+    lambda: (sandbox.__exit__(None, None, None), os._exit(6)),
+    lambda: os.execv("/bin/sh", ["sh", "-c", "exit 7"]),
+    lambda: os.kill(os.getpid(), signal.SIGKILL),
+]
 with made() as sandbox:
     sandbox.run("true")
-    child = os.fork()
-    if child == 0:
-        {child}
-    say("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    say(sandbox.run("echo goes on").stdout.strip())
-"""
-
-
-@pytest.mark.parametrize("child, code", [
-    ("sys.exit(3)", 3),
-    ("os._exit(3)", 3),
-    ("raise SystemExit", 0),
-    ("sandbox.__exit__(None, None, None); os._exit(4)", 4),
-    ("os.execv('/bin/true', ['true'])", 0),
-    ("os.kill(os.getpid(), signal.SIGKILL)", -9),
-    ("import gc; del sandbox; gc.collect(); sys.exit(5)", 5),
-], ids=["sys_exit", "os_exit", "system_exit", "leaving_the_block", "exec", "kill", "letting_go"])
-def test_the_sandbox_goes_on_when_a_child_ends_by(program, child, code):
-    run = program(CHILD.format(child=child))
-    run.says(f"child {code}", "goes on")
+    for way in ways:
+        child = os.fork()
+        if child == 0:
+            way()
+        say("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        say(sandbox.run("echo goes on").stdout.strip())
+""")
+    for code in (3, 4, 5, 6, 7, -9):
+        run.says(f"child {code}", "goes on")
     run.ends()
     run.leaves_nothing()
 
@@ -81,11 +86,18 @@ with made() as sandbox:
 
 @pytest.mark.parametrize("end", ["sys.exit()", "os._exit(0)"])
 def test_a_child_has_a_server_of_its_own_that_goes_with_it(program, end):
-    run = program(CHILD.format(child=f"""
+    run = program(f"""
+with made() as sandbox:
+    of_parent = server()
+    child = os.fork()
+    if child == 0:
         own = made()
-        say(own.run("echo in the child").stdout.strip(), server() not in parents)
-        {end}""").replace("as sandbox:", "as sandbox:\n    parents = {server()}"))
-    run.says("in the child True", "child 0", "goes on")
+        say(own.run("echo in the child").stdout.strip(), server() != of_parent)
+        {end}
+    say("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    say(sandbox.run("echo goes on").stdout.strip(), server() == of_parent)
+""")
+    run.says("in the child True", "child 0", "goes on True")
     run.ends()
     run.leaves_nothing()
 
@@ -131,6 +143,36 @@ os._exit(0)
     servers.wait_until(lambda: not os.path.exists(f"/proc/{lines['server']}"), what="its end")
     assert os.path.exists(f"/proc/{lines['orphan']}")
     os.kill(int(lines["orphan"]), signal.SIGKILL)
+    run.leaves_nothing()
+
+
+def test_a_fork_while_another_thread_starts_the_server_does_no_harm(program):
+    run = program("""
+def work():
+    with made() as sandbox:
+        say(sandbox.run("echo done").stdout.strip())
+
+started, forked = threading.Event(), threading.Event()
+begin = _embedded._Server.__init__
+def begin_slowly(self):
+    started.set()
+    forked.wait()
+    begin(self)
+_embedded._Server.__init__ = begin_slowly
+
+thread = threading.Thread(target=work)
+thread.start()
+started.wait()
+child = os.fork()
+forked.set()
+if child == 0:
+    work()
+    sys.exit()
+thread.join()
+os.waitpid(child, 0)
+""")
+    run.says("done", "done")
+    run.ends()
     run.leaves_nothing()
 
 

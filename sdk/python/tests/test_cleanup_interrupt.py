@@ -4,50 +4,52 @@ import pytest
 
 import servers
 
-WAITS = {
-    "run": "sandbox.run(LONG, timeout=None)",
-    "exec_stream": "list(sandbox.exec_stream(LONG))",
-    "tagged_exec_stream": "list(sandbox.exec_stream(LONG).tagged())",
-    "session_exec": "sandbox.session().exec(LONG)",
-    "session_exec_stream": "list(sandbox.session().exec_stream(LONG))",
-    "terminal_expect": "sandbox.terminal(LONG).expect('what never comes', timeout=None)",
-    "terminal_wait": "sandbox.terminal(LONG).wait()",
-    "wait_for_log": "sandbox.start_process(LONG).wait_for_log('nothing', timeout=None)",
-    "wait_for_port": "sandbox.start_process(LONG).wait_for_port(9, timeout=None)",
-    "wait": "sandbox.start_process(LONG).wait()",
-    "logs": "list(sandbox.start_process(LONG).logs(follow=True))",
-    "audit": "sandbox.start_process(LONG); list(sandbox.audit(follow=True))",
-}
-DEEPEST = {
-    "terminal_expect": "hear", "terminal_wait": "hear", "wait_for_log": "_answered",
-    "wait_for_port": "_answered", "wait": "_answered", "audit": "_events", "logs": "_lines"}
-"""Where it is when it waits; the long command may have begun before."""
+WAITS = """
+def run(sandbox): sandbox.run(LONG, timeout=None)
+def exec_stream(sandbox): list(sandbox.exec_stream(LONG))
+def tagged_exec_stream(sandbox): list(sandbox.exec_stream(LONG).tagged())
+def session_exec(sandbox): sandbox.session().exec(LONG)
+def session_exec_stream(sandbox): list(sandbox.session().exec_stream(LONG))
+def terminal_expect(sandbox): sandbox.terminal(LONG).expect("what never comes", timeout=None)
+def terminal_wait(sandbox): sandbox.terminal(LONG).wait()
+def wait_for_log(sandbox): sandbox.start_process(LONG).wait_for_log("nothing", timeout=None)
+def wait_for_port(sandbox): sandbox.start_process(LONG).wait_for_port(9, timeout=None)
+def wait(sandbox): sandbox.start_process(LONG).wait()
+def logs(sandbox): list(sandbox.start_process(LONG).logs(follow=True))
+def audit(sandbox): sandbox.start_process(LONG); list(sandbox.audit(follow=True))
 
-IN_THE_BLOCK = """
-with made() as outer:
-    try:
-        with made() as sandbox:
-            say("begun")
-            {wait}
-    except KeyboardInterrupt:
-        say("interrupted")
-    say(outer.run("echo goes on").stdout.strip())
-    for each in outer._client.list_sandboxes():
-        say("destroyed" if each.id == outer.id else each)
+# Where it is when it waits; the long command may have begun before.
+WAITS = {
+    run: "answer", exec_stream: "_pieces", tagged_exec_stream: "tagged", session_exec: "answer",
+    session_exec_stream: "_pieces", terminal_expect: "hear", terminal_wait: "hear",
+    wait_for_log: "wait_process", wait_for_port: "wait_process", wait: "wait_process",
+    logs: "_lines", audit: "_events"}
 """
 
 
-@pytest.mark.parametrize("wait", WAITS)
-def test_it_ends_what_is_waited_for_and_the_block(program, wait):
-    deepest = DEEPEST.get(wait)
-    watched = f"say_when_in({deepest!r}); " if deepest else ""
-    run = program(IN_THE_BLOCK.format(wait=watched + WAITS[wait]))
-    run.says("begun", *(["inside"] if deepest else []))
-    run.runs()
-    run.interrupt()
-    run.says("interrupted")
-    servers.wait_until(lambda: not run.commands(), what="the end of the command")
-    run.says("goes on", "destroyed", None)
+def test_it_ends_what_is_waited_for_and_the_block(program):
+    run = program(f"""{WAITS}
+with made() as outer:
+    for wait, place in WAITS.items():
+        try:
+            with made() as sandbox:
+                say(wait.__name__)
+                say_when_in(place)
+                wait(sandbox)
+        except KeyboardInterrupt:
+            say("interrupted")
+        wait_for_word()
+        say([each.id for each in outer._client.list_sandboxes()] == [outer.id])
+    say("over")
+""")
+    while run.line() != "over":
+        run.says("inside")
+        run.runs()
+        run.interrupt()
+        run.says("interrupted")
+        servers.wait_until(lambda: not run.commands(), what="the end of the command")
+        run.go_on()
+        run.says("True")
     run.ends()
     run.leaves_nothing()
 

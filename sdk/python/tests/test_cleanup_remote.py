@@ -35,72 +35,52 @@ def goes_by_itself(client):
     servers.wait_until(lambda: is_empty(client), what="the end of sandbox and codebase")
 
 
-def test_nothing_is_left_of_a_program_that_was_killed_in_the_block(program, shared, client):
-    run = program("with made() as sandbox: sandbox.run(LONG, timeout=None)", options=shared.options)
-    run.runs()
-    run.kill()
-    run.ends(-9)
-    goes_by_itself(client)
-    servers.wait_until(lambda: not run.commands(), what="the end of the command")
+IN_ASYNCIO = """
+async def main():
+    async with await amade() as sandbox:
+        {block}
+asyncio.run(main())
+"""
 
 
-def test_nothing_is_left_of_an_asyncio_program_that_was_killed_in_the_block(
+def test_what_was_in_a_block_goes_with_its_program_and_a_bare_sandbox_stays(
         program, shared, client):
-    run = program("""
-async def main():
-    async with await amade() as sandbox:
-        await sandbox.run(LONG, timeout=None)
-asyncio.run(main())
-""", options=shared.options)
-    run.runs()
-    run.kill()
-    run.ends(-9)
-    goes_by_itself(client)
+    bare = program("sandbox = made(); say(sandbox.id)", options=shared.options)
+    kept = bare.line()
+    bare.ends()
+    blocks = ["with made() as sandbox: sandbox.run(LONG, timeout=None)",
+              IN_ASYNCIO.format(block="await sandbox.run(LONG, timeout=None)")]
+    killed = [program(block, options=shared.options) for block in blocks]
+    for each in killed:
+        each.runs()
+        each.kill()
+        each.ends(-9)
+    servers.wait_until(lambda: [each.id for each in client.list_sandboxes()] == [kept],
+                       what="the end of the sandboxes of those that were killed")
+    servers.wait_until(lambda: len(client.list_codebases()) == 1, what="the end of their codebases")
+    for each in killed:
+        servers.wait_until(lambda: not each.commands(), what="the end of the command")
+    assert client.exec(kept, "echo stays").stdout == "stays\n"
 
 
-@pytest.mark.parametrize("busy", [
-    "time.sleep(PAUSE)",
-    "end = time.monotonic() + PAUSE\n    while time.monotonic() < end: pass",
-    "ctypes.PyDLL(None).sleep(math.ceil(PAUSE))",
-], ids=["asleep", "in_a_loop", "without_letting_go_of_the_interpreter"])
-def test_a_program_that_is_merely_busy_keeps_its_sandbox(program, shared, client, busy):
-    run = program(f"""
-import ctypes, math
-PAUSE = {LEASE} * 2.5
-with made() as sandbox:
-    {busy}
-    say(sandbox.run("echo still here").stdout.strip())
-""", options=shared.options)
-    run.says("still here")
-    run.ends()
+BUSY = {
+    "asleep": "time.sleep(PAUSE)",
+    "in_a_loop": "END = time.monotonic() + PAUSE\n    while time.monotonic() < END: pass",
+    "without_letting_go_of_the_interpreter": "ctypes.PyDLL(None).sleep(PAUSE)",
+}
+
+
+def test_programs_that_are_merely_busy_keep_their_sandboxes(program, shared, client):
+    texts = [f"with made() as sandbox:\n    {busy}\n    say(sandbox.run('echo here').stdout.strip())"
+             for busy in BUSY.values()]
+    texts.append(IN_ASYNCIO.format(
+        block="time.sleep(PAUSE); say((await sandbox.run('echo here')).stdout.strip())"))
+    begin = f"import ctypes\nPAUSE = {LEASE} * 2\n"
+    running = [program(begin + text, options=shared.options) for text in texts]
+    for run in running:
+        run.says("here")
+        run.ends()
     assert is_empty(client)
-
-
-def test_a_loop_that_is_blocked_keeps_its_sandbox(program, shared, client):
-    run = program(f"""
-async def main():
-    async with await amade() as sandbox:
-        time.sleep({LEASE} * 2.5)
-        say((await sandbox.run("echo still here")).stdout.strip())
-asyncio.run(main())
-""", options=shared.options)
-    run.says("still here")
-    run.ends()
-    assert is_empty(client)
-
-
-def test_a_bare_sandbox_stays(program, shared, client):
-    run = program("sandbox = made(); say(sandbox.id)", options=shared.options)
-    name = run.line()
-    run.ends()
-    # Another that is leased shows that the server has looked for lapsed ones meanwhile.
-    other = program("with made() as sandbox: sandbox.run(LONG, timeout=None)",
-                    options=shared.options)
-    other.runs()
-    other.kill()
-    servers.wait_until(
-        lambda: [each.id for each in client.list_sandboxes()] == [name], what="the end of the other")
-    assert client.exec(name, "echo stays").stdout == "stays\n"
 
 
 def test_no_thread_is_left_after_the_block(program, shared, client):
