@@ -24,6 +24,7 @@ class Codebases(Connection):
         *,
         local_path: Optional[str] = None,
         mask: Sequence[str] = (),
+        default_mask: Sequence[str] = (),
         ignore_files: Sequence[str] = (),
         fleeting: bool = False,
     ) -> Codebase:
@@ -32,13 +33,14 @@ class Codebases(Connection):
 
         Args:
             mask: gitignore-style patterns of what is left out of that directory.
+            default_mask: the same, but a `.sandboxignore` and `mask` can bring something back.
             ignore_files: names of files in it that list more of them (`.gitignore`).
             fleeting: it goes with the last sandbox that stands on it.
         """
         channel = self._open()
         request = v1.CreateCodebaseRequest(
             name=name, owner_id=owner_id, local_path=local_path or "", mask=mask,
-            ignore_files=ignore_files, fleeting=fleeting)
+            default_mask=default_mask, ignore_files=ignore_files, fleeting=fleeting)
         return convert.codebase_in(channel.unary(methods.CreateCodebase, request))
 
     def get_codebase(self, codebase_id: str) -> Codebase:
