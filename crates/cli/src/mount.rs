@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use ringfence_fs::events::{self, AccessEvent, EventSink, Events};
 use ringfence_fs::guard::Owner;
-use ringfence_fs::layers::mask::MaskOptions;
+use ringfence_fs::layers::mask::{MaskOptions, ignore_files};
 use ringfence_fs::mount::{MountOptions, Mounted, mount};
 use ringfence_fs::{LayerError, MountError};
 use ringfence_sys::signals::{self, BlockedSignals};
@@ -97,14 +97,15 @@ pub(crate) fn run(args: MountArgs) -> Result<ExitCode, Failure> {
 }
 
 fn options(args: &MountArgs, temporary: &Temporary) -> Result<MountOptions, Failure> {
-    let files = [".gitignore", ".sandboxignore"];
-    let files = if args.gitignore { files.map(String::from).to_vec() } else { vec![] };
+    let files = if args.gitignore { ignore_files() } else { vec![] };
+    let mask = MaskOptions { patterns: args.mask.clone(), files, ..Default::default() };
+    mask.check().map_err(explain)?;
     Ok(MountOptions {
         base: args.base.clone(),
         base_in_place: true,
         layer: temporary.layer.clone(),
         mountpoint: args.mountpoint.clone(),
-        mask: MaskOptions { patterns: args.mask.clone(), files },
+        mask,
         owner: owner(args.owner.as_deref())?,
         passthrough: !args.no_passthrough,
     })

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use ringfence_fs::layers::mask::ignore_files;
 use ringfence_policy::Rule;
 use ringfence_runtime::limits::{parse_cpus, parse_memory, parse_pids};
 use ringfence_wire::v1;
@@ -84,13 +85,12 @@ impl ShapeArgs {
 
     /// A directory of this host, used where it is.
     pub(crate) fn codebase(&self, dir: &Path) -> Result<v1::CreateCodebaseRequest, Failure> {
-        let files = [".gitignore", ".sandboxignore"].map(String::from).to_vec();
         Ok(v1::CreateCodebaseRequest {
             name: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             owner_id: owner(),
             local_path: text_of(dir)?,
             mask: self.mask.clone(),
-            ignore_files: if self.gitignore { files } else { vec![] },
+            ignore_files: if self.gitignore { ignore_files() } else { vec![] },
             ..Default::default()
         })
     }

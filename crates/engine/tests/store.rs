@@ -27,6 +27,7 @@ fn codebase(store: &Store, account: &str) -> Codebase {
         name: "web".into(),
         local_path: Some("/srv/über".into()),
         mask: vec!["*.log".into(), "!keep.log".into()],
+        default_mask: vec![".env".into()],
         ignore_files: vec![".gitignore".into()],
         version: 1,
         created_ms: 5,

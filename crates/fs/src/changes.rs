@@ -156,7 +156,7 @@ impl LayerView {
     pub fn open(layer: &LayerDir) -> Result<Self, LayerError> {
         let meta = layer.meta();
         let fd = open_directory("open the base", &meta.base)?;
-        let mask = MaskDir::root(&meta.mask, &fd).map_err(|e| damaged(layer.path(), &e))?;
+        let mask = MaskDir::root(&meta.mask, &fd);
         let (stack, links) =
             crate::workspace::open_stack(fd, mask, layer, &DirPool::for_this_process())?;
         let base = Stack::new(stack.roots().last().cloned().into_iter().collect());

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::layers::mask::NeverMatches;
+
 /// What went wrong with a layer directory. Every message is for the owner, on the host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -58,7 +60,7 @@ pub enum MountError {
     #[error("/dev/fuse cannot be used: {advice}")]
     NoFuse { advice: &'static str },
     #[error("bad mask pattern {pattern:?}: {reason}")]
-    BadMask { pattern: String, reason: String },
+    BadMask { pattern: String, reason: NeverMatches },
     #[error("cannot {step} {}: {source}", path.display())]
     Io { step: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]

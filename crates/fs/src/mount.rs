@@ -71,7 +71,7 @@ pub fn mount(
     let mountpoint = mountpoint::prepare(&options.mountpoint)?;
     check_apart(&base, &options.layer, &mountpoint)?;
     let base_fd = workspace::open_base(&base)?;
-    let mask = MaskDir::root(&options.mask, &base_fd)?;
+    let mask = MaskDir::root(&options.mask, &base_fd);
     let layer = workspace::open_layer(&options.layer, &base, &policy, &options.mask)?;
     let depth = stack_depth(options, &base, layer.path());
     let layers = workspace::open_stack(base_fd, mask, &layer, &DirPool::for_this_process())?;

@@ -44,7 +44,7 @@ pub fn open_offline(options: &OfflineOptions, policy: Arc<Policy>) -> Result<Off
         return Err(MountError::LayerInsideBase { layer: future, base });
     }
     let base_fd = workspace::open_base(&base)?;
-    let mask = MaskDir::root(&options.mask, &base_fd)?;
+    let mask = MaskDir::root(&options.mask, &base_fd);
     let layer = workspace::open_layer(&options.layer, &base, &policy, &options.mask)?;
     let layers = workspace::open_stack(base_fd, mask, &layer, &DirPool::new(DIRECTORIES))?;
     let tree = workspace::build_tree(layers, &layer, false, None)?;

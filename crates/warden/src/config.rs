@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ringfence_fs::layers::mask::MaskOptions;
 use ringfence_policy::Rule;
 use ringfence_runtime::{Limits, Network};
 use serde::{Deserialize, Serialize};
@@ -18,9 +19,7 @@ pub struct Config {
     pub layer: PathBuf,
     pub rules: Vec<Rule>,
     #[serde(default)]
-    pub mask: Vec<String>,
-    #[serde(default)]
-    pub ignore_files: Vec<String>,
+    pub mask: MaskOptions,
     #[serde(default)]
     pub limits: Limits,
     #[serde(default)]

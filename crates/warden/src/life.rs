@@ -17,7 +17,6 @@ use parking_lot::Mutex;
 use ringfence_fs::MountError;
 use ringfence_fs::events;
 use ringfence_fs::guard::Owner;
-use ringfence_fs::layers::mask::MaskOptions;
 use ringfence_fs::mount::{MountOptions, mount};
 use ringfence_link::VERSION;
 use ringfence_link::socket::SocketPath;
@@ -327,7 +326,7 @@ fn mount_options(config: &Config, places: &Places, ids: Option<(u32, u32)>) -> M
         base_in_place: true,
         layer: config.layer.clone(),
         mountpoint: places.workspace.clone(),
-        mask: MaskOptions { patterns: config.mask.clone(), files: config.ignore_files.clone() },
+        mask: config.mask.clone(),
         owner: Owner { uid, gid },
         passthrough: true,
     }

@@ -54,7 +54,7 @@ Token = Union[bytes, Wild, Star, Deep]
 
 
 class NeverMatches(Exception):
-    """The glob is broken in a way that makes git match nothing with it."""
+    """The glob is broken in a way that makes git match nothing with it; says in which."""
 
 
 def parse_line(line: bytes) -> Pattern | None:
@@ -114,7 +114,7 @@ def _next_token(glob: bytes, at: int, start: int, anchored: bool) -> tuple[Token
     if char == b"\\":
         at += 1
         if at == len(glob):
-            raise NeverMatches
+            raise NeverMatches("it ends with a backslash")
     return glob[at : at + 1], at + 1
 
 
@@ -152,6 +152,9 @@ _CLASSES = {
 }
 
 
+_OPEN = "a bracket is not closed"
+
+
 def _bracket(glob: bytes, at: int) -> tuple[Token, int]:
     """The bracket whose inside begins at `at`, and where it ends."""
     negated = glob[at : at + 1] in (b"!", b"^")
@@ -168,7 +171,7 @@ def _bracket(glob: bytes, at: int) -> tuple[Token, int]:
     # A bracket never stands for a slash.
     chars.discard(SLASH)
     if not chars:
-        raise NeverMatches
+        raise NeverMatches("a bracket stands for no character")
     return Wild(b"[" + b"".join(b"\\x%02x" % c for c in sorted(chars)) + b"]"), at + 1
 
 
@@ -179,7 +182,7 @@ def _bracket_item(
     if glob[at : at + 2] == b"[:":
         end = glob.find(b"]", at + 2)
         if end < 0:
-            raise NeverMatches
+            raise NeverMatches(_OPEN)
         if end >= at + 3 and glob[end - 1 : end] == b":":
             chars |= _named_class(glob[at + 2 : end - 1])
             return None, end + 1
@@ -195,7 +198,7 @@ def _bracket_item(
 
 def _named_class(name: bytes) -> set[int]:
     if name not in _CLASSES:
-        raise NeverMatches
+        raise NeverMatches("it has a class of characters that does not exist")
     return _CLASSES[name]
 
 
@@ -203,7 +206,7 @@ def _bracket_char(glob: bytes, at: int) -> tuple[int, int]:
     if glob[at : at + 1] == b"\\":
         at += 1
     if at >= len(glob):
-        raise NeverMatches
+        raise NeverMatches(_OPEN)
     return glob[at], at + 1
 
 

@@ -89,7 +89,9 @@ class Ignores:
     ) -> None:
         if isinstance(ignore_patterns, (str, bytes)):
             raise TypeError("ignore_patterns is a list of patterns, not a single one")
-        self._given = _compile_lines(ignore_patterns)
+        given = tuple(ignore_patterns)
+        _check(given)
+        self._given = _compile_lines(given)
         self._defaults = _compile_lines(DEFAULT_IGNORES if default_ignores else ())
         self._gitignore = gitignore
         self._levels: tuple[_Level, ...] = ()
@@ -176,7 +178,25 @@ def compile_text(text: bytes) -> Rules:
 
 
 def _compile_lines(lines: Iterable[str]) -> Rules:
-    return compile_text("\n".join(lines).encode("utf-8", "surrogateescape"))
+    return compile_text(_bytes("\n".join(lines)))
+
+
+def _check(patterns: Iterable[str]) -> None:
+    """Whoever gives a pattern wants something left out, so one that can match nothing is a mistake.
+
+    A server refuses it too, for a directory that it uses in place.
+    """
+    for pattern in patterns:
+        for parsed in filter(None, map(parse_line, _bytes(pattern).split(b"\n"))):
+            try:
+                tokens(parsed)
+            except NeverMatches as reason:
+                message = f"the pattern {pattern!r} matches nothing: {reason}"
+                raise InvalidConfigurationError(message) from None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 class _Level:

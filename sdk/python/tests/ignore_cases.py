@@ -1,8 +1,7 @@
 """What is kept of a directory and what is left out, as a table.
 
 The same table holds for a scan, for git where a case is about `.gitignore` alone, and for a
-directory that a server uses in place, but for `DIFFERENT_IN_PLACE`: `build` it, have it mounted
-with `mask` and with both ignore files, and ask for `problems`.
+directory that a server uses in place: `build` it, and ask for `problems`.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from ringfence._ignore import DEFAULT_IGNORES
 
 
 @dataclass(frozen=True)
@@ -31,11 +28,6 @@ class Case:
         """Whether git knows everything that plays a part."""
         names = {os.path.basename(path) for path in self.ignore_files}
         return names <= {".gitignore"} and not self.ignore_patterns and not self.default_ignores
-
-    @property
-    def mask(self) -> list[str]:
-        """What a server is told about a directory that it uses in place."""
-        return [*(DEFAULT_IGNORES if self.default_ignores else ()), *self.ignore_patterns]
 
     def build(self, root: Path) -> None:
         for path in [*self.kept, *self.left_out]:
@@ -340,9 +332,6 @@ DEFAULTS = [
         ["!.env", "!/x/node_modules"],
         default_ignores=True,
     ),
-]
-
-LIFTED_DEFAULTS = [
     Case(
         "a .sandboxignore brings back what the defaults leave out",
         {".sandboxignore": "!.env\n", "x/.sandboxignore": "!node_modules/\n"},
@@ -376,33 +365,4 @@ CASES = [
     *SANDBOXIGNORE,
     *GIVEN,
     *DEFAULTS,
-    *LIFTED_DEFAULTS,
 ]
-
-# Where a directory that is used in place shows something else. The mask ranks above all ignore
-# files, so that a `.sandboxignore` cannot lift a default that is part of it; the rest is where the
-# matcher of `crates/fs` is not git's.
-DIFFERENT_IN_PLACE = {
-    *(case.name for case in LIFTED_DEFAULTS),
-    "a backslash before the last slash matches nothing",
-    "a line that is cut short",
-    "a mark of the byte order",
-    "a named class",
-    "a named class that is turned around",
-    "a range that ends in an escape",
-    "a range that runs backwards is its start",
-    "a set is never a slash",
-    "an escape within a set",
-    "an exclamation mark alone is nothing",
-    "an open bracket matches nothing",
-    "an unknown class matches nothing",
-    "braces, parentheses and pluses are letters",
-    "names that are no text",
-    "no range after a range",
-    "no range from a named class",
-    "spaces at the end",
-    "spaces at the start and tabs stay",
-    "stars after a plain start are stars at the start",
-    "stars before an escaped slash",
-    "three stars",
-}

@@ -1,12 +1,14 @@
 //! A directory as a manifest: what is in it, without what is ignored, and digests of its files.
 
-use std::fs::{File, Metadata};
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, File, Metadata};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use ignore::{DirEntry, WalkBuilder};
+use ringfence_fs::layers::mask::{MaskDir, MaskOptions, ignore_files};
 use ringfence_wire::v1::ManifestEntry;
 
 use crate::failure::Failure;
@@ -24,36 +26,64 @@ pub(super) struct Tree {
 /// unless all is wanted.
 pub(super) fn walk(root: &Path, all: bool) -> Result<Tree, Failure> {
     let mut tree = Tree { root: root.into(), entries: Vec::new(), left_out: Vec::new() };
-    let mut builder = WalkBuilder::new(root);
-    builder.standard_filters(false).follow_links(false);
-    if !all {
-        builder.git_ignore(true).require_git(false).add_custom_ignore_filename(".sandboxignore");
-    }
-    for found in builder.build() {
-        let found = found.map_err(|e| Failure::bad_input(format!("cannot read all of it: {e}")))?;
-        tree.take(&found)?;
+    let files = if all { vec![] } else { ignore_files() };
+    let mask = MaskOptions { files, ..Default::default() };
+    let mut left = vec![Directory { mask: MaskDir::root(&mask, open(root)?), path: root.into() }];
+    while let Some(directory) = left.pop() {
+        for found in fs::read_dir(&directory.path).map_err(unreadable)? {
+            left.extend(tree.take(&directory, &found.map_err(unreadable)?)?);
+        }
     }
     tree.entries.sort_by(|a, b| a.path.cmp(&b.path));
     digest(&mut tree)?;
     Ok(tree)
 }
 
+struct Directory {
+    path: PathBuf,
+    mask: Option<Arc<MaskDir>>,
+}
+
+impl Directory {
+    fn hides(&self, name: &OsStr, is_dir: bool) -> bool {
+        self.mask.as_ref().is_some_and(|mask| mask.hides(name.as_bytes(), is_dir))
+    }
+
+    fn enter(&self, name: &OsStr) -> Result<Self, Failure> {
+        let path = self.path.join(name);
+        let enter = |mask: &Arc<MaskDir>| Ok(mask.enter(name.as_bytes(), open(&path)?));
+        let mask = self.mask.as_ref().map(enter).transpose()?;
+        Ok(Self { path, mask })
+    }
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|e| Failure::bad_input(format!("cannot read {}: {e}", path.display())))
+}
+
+fn unreadable(e: std::io::Error) -> Failure {
+    Failure::bad_input(format!("cannot read all of it: {e}"))
+}
+
 impl Tree {
-    fn take(&mut self, found: &DirEntry) -> Result<(), Failure> {
-        let below = found.path().strip_prefix(&self.root).unwrap_or(found.path());
-        if below.as_os_str().is_empty() {
-            return Ok(());
+    /// Answers with what is to be walked next, if this is a directory.
+    fn take(&mut self, dir: &Directory, found: &DirEntry) -> Result<Option<Directory>, Failure> {
+        let (name, place) = (found.file_name(), found.path());
+        let below = place.strip_prefix(&self.root).unwrap_or(&place);
+        let data = found.metadata();
+        let data = data.map_err(|e| Failure::bad_input(format!("{}: {e}", below.display())))?;
+        if dir.hides(&name, data.is_dir()) {
+            return Ok(None);
         }
         let Some(path) = below.to_str().map(str::to_owned) else {
             return Err(Failure::bad_input(format!("{below:?}: the name is not UTF-8"))
                 .hint("rename it, or leave it out with a line in .sandboxignore"));
         };
-        let data = found.metadata().map_err(|e| Failure::bad_input(format!("{path}: {e}")))?;
-        match entry(path.clone(), found.path(), &data)? {
+        match entry(path.clone(), &place, &data)? {
             Some(entry) => self.entries.push(entry),
             None => self.left_out.push(path),
         }
-        Ok(())
+        data.is_dir().then(|| dir.enter(&name)).transpose()
     }
 }
 
@@ -124,15 +154,24 @@ mod tests {
             std::fs::write(path, text).unwrap();
         };
         put(".gitignore", "*.log\n");
-        put("sub/.sandboxignore", "secret\n");
+        put("sub/.sandboxignore", "secret\n!b.log\n");
         put("a.log", "");
-        put("sub/secret", "");
-        put("sub/kept", "k");
+        put("sub/secret/deep", "");
+        put("sub/b.log", "k");
         assert_eq!(
             paths(&walk(dir.path(), false).unwrap()),
-            [".gitignore", "sub", "sub/.sandboxignore", "sub/kept"]
+            [".gitignore", "sub", "sub/.sandboxignore", "sub/b.log"]
         );
-        assert_eq!(paths(&walk(dir.path(), true).unwrap()).len(), 6);
+        assert_eq!(paths(&walk(dir.path(), true).unwrap()).len(), 7);
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_is_refused_unless_it_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(OsStr::from_bytes(b"a\xff")), "").unwrap();
+        assert!(walk(dir.path(), false).is_err());
+        fs::write(dir.path().join(".gitignore"), b"a\xff\n").unwrap();
+        assert_eq!(paths(&walk(dir.path(), false).unwrap()), [".gitignore"]);
     }
 
     #[test]

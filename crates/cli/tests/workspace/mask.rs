@@ -77,8 +77,8 @@ fn the_mask_agrees_with_git_about_every_path_of_a_tree() {
 #[test]
 fn a_bad_mask_is_an_error_that_names_it() {
     require_fuse!();
-    let output = Workspace::new().arg("--mask").arg("[z-a]").try_mount().map(drop).unwrap_err();
+    let output = Workspace::new().arg("--mask").arg("secret[").try_mount().map(drop).unwrap_err();
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("[z-a]"), "{text}");
+    assert!(text.contains("secret["), "{text}");
 }

@@ -6,14 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_fs::MountError;
-use ringfence_fs::layers::mask::{MaskDir, MaskOptions};
 
 use crate::id::Kind;
 use crate::problem::{Problem, Result};
 use crate::store::{Codebase, CodebaseFilter, Listed, Page, now_ms};
 
 use super::scratch::Scratch;
-use super::tree::{self, Tree};
+use super::tree::Tree;
 use super::{Codebases, Inner, trouble};
 
 /// The first version of every codebase: an empty tree.
@@ -30,6 +29,7 @@ pub struct NewCodebase {
     /// before.
     pub local_path: Option<PathBuf>,
     pub mask: Vec<String>,
+    pub default_mask: Vec<String>,
     pub ignore_files: Vec<String>,
     /// It goes with the last of its sandboxes.
     pub fleeting: bool,
@@ -40,7 +40,6 @@ impl Codebases {
         check_text("name", &wanted.name)?;
         check_text("owner_id", &wanted.owner_id)?;
         check_ignore_files(&wanted.ignore_files)?;
-        check_mask(&wanted.mask, self.inner.root.dir())?;
         wanted.local_path.as_deref().map_or(Ok(()), check_local)?;
         let now = now_ms();
         let codebase = Codebase {
@@ -50,6 +49,7 @@ impl Codebases {
             name: wanted.name,
             local_path: wanted.local_path,
             mask: wanted.mask,
+            default_mask: wanted.default_mask,
             ignore_files: wanted.ignore_files,
             version: FIRST_VERSION,
             fleeting: wanted.fleeting,
@@ -57,6 +57,7 @@ impl Codebases {
             updated_ms: now,
             ..Codebase::default()
         };
+        check_mask(&codebase)?;
         self.inner.make(&codebase)?;
         Ok(codebase)
     }
@@ -149,14 +150,10 @@ fn check_local(path: &Path) -> Result<()> {
     }
 }
 
-/// What would fail at the start of every sandbox is refused now. Patterns mean the same in every
-/// directory, so any will do.
-fn check_mask(patterns: &[String], anywhere: &Path) -> Result<()> {
-    let directory = tree::open_own(anywhere)?;
-    let options = MaskOptions { patterns: patterns.to_vec(), files: Vec::new() };
-    match MaskDir::root(&options, directory.descriptor()) {
+fn check_mask(codebase: &Codebase) -> Result<()> {
+    match codebase.mask_options().check() {
         Err(MountError::BadMask { pattern, reason }) => {
-            Err(Problem::invalid(format!("the mask {pattern:?} cannot be read: {reason}")))
+            Err(Problem::invalid(format!("the mask {pattern:?} matches nothing: {reason}")))
         }
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 //! The kernel is told to stay beneath it and to follow no symlink, so whatever was planted in a
 //! tree leads nowhere. A path fits into one call (`path.rs` sees to that), however deep it is.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use ringfence_policy::WorkspacePath;
@@ -37,10 +37,6 @@ impl Tree {
         // The mode above went through the umask.
         rustix::fs::chmod(path, Mode::from_raw_mode(0o755))?;
         Ok(tree)
-    }
-
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.root.as_fd()
     }
 
     pub(super) fn open_at(&self, path: &WorkspacePath, flags: OFlags) -> Result<OwnedFd> {

@@ -4,12 +4,13 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ringfence_fs::layers::mask::MaskOptions;
 use ringfence_policy::WorkspacePath;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::problem::{Problem, Result};
-use crate::store::{Codebase, TreeState};
+use crate::store::TreeState;
 
 use super::life::{Hold, Life};
 use super::place::Place;
@@ -25,8 +26,7 @@ pub struct Pinned {
     pub version: i64,
     /// The tree, for the warden. It never changes, unless it is a directory used in place.
     pub path: PathBuf,
-    pub mask: Vec<String>,
-    pub ignore_files: Vec<String>,
+    pub mask: MaskOptions,
     hold: Option<Hold>,
 }
 
@@ -53,8 +53,7 @@ impl Codebases {
             }
         };
         let version = hold.as_ref().map_or(codebase.version, |hold| hold.version);
-        let Codebase { mask, ignore_files, .. } = codebase;
-        Ok(Pinned { version, path, mask, ignore_files, hold })
+        Ok(Pinned { version, path, mask: codebase.mask_options(), hold })
     }
 
     /// Nobody on record stands on this version any more, as far as the caller knows. It is removed

@@ -193,7 +193,6 @@ impl Sandboxes {
             base: base.path,
             rules: record.rules.clone(),
             mask: base.mask,
-            ignore_files: base.ignore_files,
             limits: Limits {
                 memory: record.memory,
                 cpu_quota: record.cpu_quota,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use ringfence_fs::files::{Files, View};
 use ringfence_fs::layers::format::LayerDir;
-use ringfence_fs::layers::mask::MaskOptions;
 use ringfence_fs::offline::{Offline, OfflineOptions, open_offline};
 use ringfence_fs::{LayerError, MountError};
 use ringfence_policy::Policy;
@@ -83,11 +82,7 @@ impl Sandboxes {
     /// Opens the workspace of one that does not run. Blocks.
     pub(super) fn open(&self, held: &Held) -> Result<Opened> {
         let Ground { record, base, layer } = self.ground(held.record.clone())?;
-        let options = OfflineOptions {
-            base: base.path.clone(),
-            layer,
-            mask: MaskOptions { patterns: base.mask.clone(), files: base.ignore_files.clone() },
-        };
+        let options = OfflineOptions { base: base.path.clone(), layer, mask: base.mask.clone() };
         let offline = open_offline(&options, Arc::new(policy_of(&record)?)).map_err(not_opened)?;
         Ok(Opened { record, offline, _base: base })
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ringfence_fs::layers::mask::MaskOptions;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
 
@@ -22,6 +23,8 @@ pub struct Codebase {
     pub local_path: Option<PathBuf>,
     /// Gitignore-style patterns for what is left out of it.
     pub mask: Vec<String>,
+    /// The same, but a `.sandboxignore` and `mask` can bring something back.
+    pub default_mask: Vec<String>,
     /// Names of files in it that list what is left out.
     pub ignore_files: Vec<String>,
     /// Of all files together, in bytes. Not known of a directory used in place.
@@ -41,6 +44,17 @@ pub struct CodebaseFilter {
     pub owner_id: Option<String>,
 }
 
+impl Codebase {
+    /// What a workspace on it does not show of it.
+    pub fn mask_options(&self) -> MaskOptions {
+        MaskOptions {
+            patterns: self.mask.clone(),
+            files: self.ignore_files.clone(),
+            weak: self.default_mask.clone(),
+        }
+    }
+}
+
 impl Record for Codebase {
     const TABLE: &'static str = "codebases";
     const COLUMNS: &'static [&'static str] = &[
@@ -50,6 +64,7 @@ impl Record for Codebase {
         "name",
         "local_path",
         "mask",
+        "default_mask",
         "ignore_files",
         "size",
         "file_count",
@@ -67,6 +82,7 @@ impl Record for Codebase {
             self.name.clone().into(),
             self.local_path.as_deref().map_or(Value::Null, path),
             json(&self.mask)?,
+            json(&self.default_mask)?,
             json(&self.ignore_files)?,
             number(self.size),
             number(self.file_count),
@@ -85,6 +101,7 @@ impl Record for Codebase {
             name: row.get("name")?,
             local_path: row.get::<_, Option<_>>("local_path")?.map(path_from),
             mask: from_json(row, "mask")?,
+            default_mask: from_json(row, "default_mask")?,
             ignore_files: from_json(row, "ignore_files")?,
             size: unsigned(row, "size")?,
             file_count: unsigned(row, "file_count")?,

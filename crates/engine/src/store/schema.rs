@@ -6,7 +6,7 @@ use super::OpenError;
 
 /// What makes each version of the tables out of the one before. A step that was released is never
 /// changed, only followed by another.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 const VERSION_1: &str = "
 CREATE TABLE accounts (
@@ -150,6 +150,11 @@ ALTER TABLE codebases ADD COLUMN fleeting INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX codebases_fleeting ON codebases (id) WHERE fleeting;
 ";
 
+const VERSION_4: &str = "
+-- Patterns of what is left out unless something stronger brings it back.
+ALTER TABLE codebases ADD COLUMN default_mask TEXT NOT NULL DEFAULT '[]';
+";
+
 /// Brings the tables up to date, one transaction for each step.
 pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), OpenError> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -198,5 +203,6 @@ mod tests {
         let found = store.codebase("local", "cb_1").unwrap().unwrap();
         assert_eq!((found.size, found.created_ms, found.fleeting), (3, 5, false));
         assert!(store.unused_fleeting().unwrap().is_empty());
+        assert!(found.mask_options().is_empty());
     }
 }

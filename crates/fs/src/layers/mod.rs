@@ -5,6 +5,7 @@
 
 pub mod copy;
 pub mod format;
+mod gitignore;
 mod intent;
 pub mod marks;
 pub mod mask;

@@ -180,6 +180,7 @@ impl CodebaseService for Services {
             name: asked.name,
             local_path: Some(asked.local_path).filter(|path| !path.is_empty()).map(Into::into),
             mask: asked.mask,
+            default_mask: asked.default_mask,
             ignore_files: asked.ignore_files,
             fleeting: asked.fleeting,
         };

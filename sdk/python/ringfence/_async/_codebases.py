@@ -27,6 +27,7 @@ class AsyncCodebases(AsyncConnection):
         *,
         local_path: Optional[str] = None,
         mask: Sequence[str] = (),
+        default_mask: Sequence[str] = (),
         ignore_files: Sequence[str] = (),
         fleeting: bool = False,
     ) -> Codebase:
@@ -35,6 +36,7 @@ class AsyncCodebases(AsyncConnection):
 
         Args:
             mask: gitignore-style patterns of what is left out of that directory.
+            default_mask: the same, but a `.sandboxignore` and `mask` can bring something back.
             ignore_files: names of files in it that list more of them (`.gitignore`).
             fleeting: it goes with the last sandbox that stands on it.
         """
@@ -42,7 +44,8 @@ class AsyncCodebases(AsyncConnection):
         request = message(
             v1.CreateCodebaseRequest,
             name=name, owner_id=owner_id, local_path=local_path or "", mask=mask,
-            ignore_files=ignore_files, fleeting=fleeting, request_id=uuid.uuid4().hex)
+            default_mask=default_mask, ignore_files=ignore_files, fleeting=fleeting,
+            request_id=uuid.uuid4().hex)
         made = await all_or_nothing(
             partial(channel.unary, methods.CreateCodebase, request),
             lambda made: self.delete_codebase(made.id))

@@ -42,9 +42,9 @@ class Source:
                       else self._uploaded(name, owner_id, progress))
 
     def _in_place(self, name: str, owner_id: str) -> Codebase:
-        mask = (DEFAULT_IGNORES if self._defaults else ()) + self._patterns
         self._made = self._client.create_codebase(
-            name, owner_id, local_path=self._root, mask=mask, ignore_files=IGNORE_FILES,
+            name, owner_id, local_path=self._root, mask=self._patterns,
+            default_mask=DEFAULT_IGNORES if self._defaults else (), ignore_files=IGNORE_FILES,
             fleeting=True)
         return self._made
 

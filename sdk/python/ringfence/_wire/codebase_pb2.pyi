@@ -50,7 +50,7 @@ class Codebase(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., owner_id: _Optional[str] = ..., size: _Optional[int] = ..., file_count: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., local_path: _Optional[str] = ..., version: _Optional[int] = ..., fleeting: _Optional[bool] = ...) -> None: ...
 
 class CreateCodebaseRequest(_message.Message):
-    __slots__ = ("name", "owner_id", "local_path", "mask", "ignore_files", "request_id", "fleeting")
+    __slots__ = ("name", "owner_id", "local_path", "mask", "ignore_files", "request_id", "fleeting", "default_mask")
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_ID_FIELD_NUMBER: _ClassVar[int]
     LOCAL_PATH_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class CreateCodebaseRequest(_message.Message):
     IGNORE_FILES_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FLEETING_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_MASK_FIELD_NUMBER: _ClassVar[int]
     name: str
     owner_id: str
     local_path: str
@@ -65,7 +66,8 @@ class CreateCodebaseRequest(_message.Message):
     ignore_files: _containers.RepeatedScalarFieldContainer[str]
     request_id: str
     fleeting: bool
-    def __init__(self, name: _Optional[str] = ..., owner_id: _Optional[str] = ..., local_path: _Optional[str] = ..., mask: _Optional[_Iterable[str]] = ..., ignore_files: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., fleeting: _Optional[bool] = ...) -> None: ...
+    default_mask: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., owner_id: _Optional[str] = ..., local_path: _Optional[str] = ..., mask: _Optional[_Iterable[str]] = ..., ignore_files: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., fleeting: _Optional[bool] = ..., default_mask: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetCodebaseRequest(_message.Message):
     __slots__ = ("codebase_id",)

@@ -33,7 +33,10 @@ fn a_codebase_without_name_or_owner_is_refused_and_leaves_nothing() {
         let wanted = NewCodebase { ignore_files: vec![ignore.into()], ..named("a", "b") };
         assert_code(fixture.codebases.create(LOCAL, wanted), Code::InvalidArgument);
     }
-    let wanted = NewCodebase { mask: vec!["[z-a]".into()], ..named("a", "b") };
+    let bad = vec!["a".into(), "[z".into()];
+    let wanted = NewCodebase { mask: bad.clone(), ..named("a", "b") };
+    assert_code(fixture.codebases.create(LOCAL, wanted), Code::InvalidArgument);
+    let wanted = NewCodebase { default_mask: bad, ..named("a", "b") };
     assert_code(fixture.codebases.create(LOCAL, wanted), Code::InvalidArgument);
     assert!(fixture.store.all_codebases().unwrap().is_empty());
     let trash_only = std::fs::read_dir(fixture.dir.path().join("codebases")).unwrap().count();
