@@ -10,9 +10,11 @@
 
 import os as _os
 
-# Programs that fork after they have spoken to a server can do so in the child too. grpcio reads it
-# when it is first imported.
+# Programs that fork after they have spoken to a server can do so in the child too. With epoll, gRPC
+# closes descriptors in the child that are not its own any more. grpcio reads all of this when it is
+# first imported.
 _os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "true")
+_os.environ.setdefault("GRPC_POLL_STRATEGY", "poll")
 # What it has to say comes as exceptions; otherwise each fork is worth a line on stderr to it.
 _os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 

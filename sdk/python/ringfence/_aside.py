@@ -55,6 +55,10 @@ Inbox = SimpleQueue[Optional[Job[Any]]]
 """Of one thread; None ends it."""
 
 
+class Hand(threading.Thread):
+    """A thread that works for another one, which waits for it."""
+
+
 class Aside:
     """Threads that do what the main one should not; other threads do it themselves."""
 
@@ -100,7 +104,7 @@ class Aside:
             if self._idle:
                 return self._idle.pop()
         inbox: Inbox = SimpleQueue()
-        thread = threading.Thread(
+        thread = Hand(
             target=_serve, args=(inbox, weakref.ref(self)), name="ringfence-call", daemon=True)
         thread.start()
         self._threads.append(thread)

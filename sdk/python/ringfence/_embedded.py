@@ -16,7 +16,7 @@ import threading
 import time
 from typing import IO, List, Optional
 
-from ._aside import Aside
+from ._aside import Aside, Hand
 from ._binary import BinaryNotFound, find_binary
 from ._endpoint import Endpoint
 from .exceptions import ConnectionError
@@ -91,6 +91,7 @@ def _line(stdout: IO[bytes], deadline: float) -> str:
 
 
 _lock = threading.Lock()
+_over = False
 _server: Optional[_Server] = None
 _inherited: List[_Server] = []
 """Of the processes this one was forked from. Kept, because a handle that is let go of asks after its
@@ -111,8 +112,17 @@ def _running() -> Endpoint:
         return Endpoint(target=f"unix:{_server.socket}", shown=_SHOWN, embedded=True)
 
 
+def rest_if_over() -> None:
+    """At exit the server ends before daemon threads do. What they wait for will not come, and to
+    tell them so would only make them complain."""
+    thread = threading.current_thread()
+    if _over and thread.daemon and not isinstance(thread, Hand):
+        threading.Event().wait()
+
+
 def _end() -> None:
-    global _server
+    global _server, _over
+    _over = True
     with _lock:
         server, _server = _server, None
     if server is not None and server.is_there:
@@ -121,8 +131,9 @@ def _end() -> None:
 
 def _forget() -> None:
     """In a child: another thread may have held the lock when the parent was copied."""
-    global _server, _lock
+    global _server, _lock, _over
     _lock = threading.Lock()
+    _over = False
     if _server is not None:
         _inherited.append(_server)
     _server = None

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Optional
 import grpc
 from google.protobuf.message import DecodeError, Message
 
+from . import _embedded
 from ._endpoint import Endpoint
 from ._wire import v1
 from .exceptions import (
@@ -75,6 +76,8 @@ def translated(
     error: grpc.RpcError, endpoint: Endpoint, request: Optional[Message] = None
 ) -> SandboxError:
     """The exception for a call that failed."""
+    if endpoint.embedded:
+        _embedded.rest_if_over()
     refusal = Refusal(error, endpoint, request)
     if refusal.code in _BY_CODE:
         return _BY_CODE[refusal.code](refusal)

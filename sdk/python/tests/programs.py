@@ -27,9 +27,7 @@ PROJECT, MARK = sys.argv[1:3]
 LONG = f"sleep {MARK}"
 
 def say(*words):
-    # In one piece, since several threads may have something to say.
-    sys.stdout.write(" ".join(map(str, words)) + "\\n")
-    sys.stdout.flush()
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 
 def made(**options):
     return Sandbox.from_local(PROJECT, **OPTIONS, **options)
@@ -59,10 +57,14 @@ def say_when_in(name, what="inside"):
 '''
 
 
+_OF_PYTHON = "ignore:This process:DeprecationWarning"
+"""What newer ones say about every program that has threads and forks."""
+
+
 class Program:
     """One that runs. What it prints comes line by line; what it leaves can be asked for."""
 
-    def __init__(self, place, text, options=None, python=()):
+    def __init__(self, place, text, options=None):
         self.mark = f"86400.{random.randrange(10 ** 9):09}"
         self.state = place / f"state-{self.mark}"
         self.state.mkdir()
@@ -73,7 +75,7 @@ class Program:
         file.write_text(f"OPTIONS = {options or {}!r}\n{PRELUDE}\n{text}")
         self._errors = open(place / f"stderr-{self.mark}", "w+b")
         self.process = subprocess.Popen(
-            [sys.executable, *python, str(file), str(project), self.mark],
+            [sys.executable, "-W", _OF_PYTHON, str(file), str(project), self.mark],
             env=dict(os.environ, RINGFENCE_STATE=str(self.state)),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
         self._sandboxes = set()

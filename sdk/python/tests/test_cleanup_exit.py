@@ -56,6 +56,19 @@ sandbox = made()
 sandbox = made()
 os.close(0), os.close(1)
 """,
+    "with_an_atexit_of_its_own_that_is_too_late": """
+import atexit
+def late():
+    for call in (sandbox._client.info, made, lambda: sandbox._client.create_codebase("a", "b")):
+        try:
+            call()
+        except (SandboxError, RuntimeError):
+            pass
+atexit.unregister(_embedded._end)
+atexit.register(late)
+atexit.register(_embedded._end)
+sandbox = made()
+""",
     "with_an_atexit_of_its_own_that_uses_the_sandbox": """
 import atexit
 sandbox = made()

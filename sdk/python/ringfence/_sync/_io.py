@@ -229,7 +229,7 @@ class Conversation(Generic[Request, Response]):
             for message in self._call:
                 self._heard.put(message)
         except grpc.RpcError as error:
-            self._heard.put(translated(error, self._endpoint, self._about))
+            self._heard.put(error)
         finally:
             self._heard.put(_END)
             self._said.put(_END)
@@ -243,8 +243,8 @@ class Conversation(Generic[Request, Response]):
         if found is _END:
             self._heard.put(_END)
             return None
-        if isinstance(found, Exception):
-            raise found
+        if isinstance(found, grpc.RpcError):
+            raise translated(found, self._endpoint, self._about) from None
         answer: Response = found
         return answer
 
