@@ -1,4 +1,5 @@
 //! Made-up ignore files over one tree, about which git and the mask must agree.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -19,7 +19,11 @@ pub struct Config {
     pub layer: PathBuf,
     pub rules: Vec<Rule>,
     #[serde(default)]
-    pub mask: MaskOptions,
+    pub mask: Vec<String>,
+    #[serde(default)]
+    pub default_mask: Vec<String>,
+    #[serde(default)]
+    pub ignore_files: Vec<String>,
     #[serde(default)]
     pub limits: Limits,
     #[serde(default)]
@@ -43,7 +47,34 @@ pub struct Config {
 }
 
 impl Config {
+    /// What of the base does not exist in the workspace.
+    pub fn mask_options(&self) -> MaskOptions {
+        MaskOptions {
+            patterns: self.mask.clone(),
+            files: self.ignore_files.clone(),
+            weak: self.default_mask.clone(),
+        }
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.dir.join("warden.sock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While a binary is being replaced, a server of the old one starts wardens of the new one. What
+    /// was left out before must not show up then.
+    #[test]
+    fn what_an_older_server_leaves_out_is_left_out() {
+        let older = r#"{"id": "sb_1", "dir": "/d", "base": "/b", "layer": "/l", "rules": [],
+            "users": "/u", "mask": [], "ignore_files": [".gitignore"]}"#;
+        let config: Config = serde_json::from_str(older).unwrap();
+        assert_eq!(config.mask_options().files, [".gitignore"]);
+        let older = older.replace(r#""mask": []"#, r#""mask": ["a"]"#);
+        let config: Config = serde_json::from_str(&older).unwrap();
+        assert_eq!(config.mask_options().patterns, ["a"]);
     }
 }

@@ -326,7 +326,7 @@ fn mount_options(config: &Config, places: &Places, ids: Option<(u32, u32)>) -> M
         base_in_place: true,
         layer: config.layer.clone(),
         mountpoint: places.workspace.clone(),
-        mask: config.mask.clone(),
+        mask: config.mask_options(),
         owner: Owner { uid, gid },
         passthrough: true,
     }

@@ -192,7 +192,9 @@ impl Sandboxes {
             layer,
             base: base.path,
             rules: record.rules.clone(),
-            mask: base.mask,
+            mask: base.mask.patterns,
+            default_mask: base.mask.weak,
+            ignore_files: base.mask.files,
             limits: Limits {
                 memory: record.memory,
                 cpu_quota: record.cpu_quota,
