@@ -7,6 +7,7 @@ import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from operator import methodcaller
 from typing import (
     Any,
     Callable,
@@ -65,6 +66,15 @@ class Channel:
         call = self._callable(method, self._channel.unary_stream)
         begin = partial(call, request, metadata=self._metadata)
         return Stream(self._aside.do(begin), self._aside, self.endpoint, request)
+
+    def whole(
+        self, method: ServerStream[Request, Response], request: Request
+    ) -> List[Response]:
+        """All that a server sends. The main thread waits once, and not for every piece of it."""
+        kind = self._callable(method, self._channel.unary_stream)
+        begin = partial(kind, request, metadata=self._metadata)
+        answer: List[Response] = self._answered(_Call(begin, list), request)
+        return answer
 
     def send(
         self,
@@ -130,21 +140,24 @@ def _opened(endpoint: Endpoint) -> grpc.Channel:
 class _Call:
     """One that can be given up by another thread than the one that waits for its answer."""
 
-    def __init__(self, begin: Callable[[], Any]) -> None:
+    def __init__(
+        self, begin: Callable[[], Any], wait: Callable[[Any], Any] = methodcaller("result")
+    ) -> None:
         self._begin = begin
-        self._future: Any = None
+        self._wait = wait
+        self._call: Any = None
         self._abandoned = False
 
     def answer(self) -> Any:
-        self._future = self._begin()
+        self._call = self._begin()
         if self._abandoned:
-            self._future.cancel()
-        return self._future.result()
+            self._call.cancel()
+        return self._wait(self._call)
 
     def abandon(self) -> None:
         self._abandoned = True
-        if self._future is not None:
-            self._future.cancel()
+        if self._call is not None:
+            self._call.cancel()
 
 
 class Stream(Generic[Response]):
