@@ -120,7 +120,7 @@ class AsyncCodebases(AsyncConnection):
         channel = await self._open()
         request = message(v1.DownloadFileRequest, codebase_id=codebase_id, file_path=file_path)
         return b"".join(
-            [chunk.data async for chunk in channel.stream(methods.DownloadFile, request)])
+            [chunk.data for chunk in await channel.whole(methods.DownloadFile, request)])
 
     async def list_files(
         self, codebase_id: str, path: str = "", recursive: bool = False

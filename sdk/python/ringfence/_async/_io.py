@@ -68,6 +68,12 @@ class AsyncChannel:
         call = self._callable(method, self._channel.unary_stream)
         return AsyncStream(call(request, metadata=self._metadata), self.endpoint, request)
 
+    async def whole(
+        self, method: ServerStream[Request, Response], request: Request
+    ) -> List[Response]:
+        """All that a server sends."""
+        return [message async for message in self.stream(method, request)]
+
     async def send(
         self,
         method: ClientStream[Request, Response],

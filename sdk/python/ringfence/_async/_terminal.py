@@ -91,7 +91,7 @@ class AsyncTerminals(AsyncConnection):
         channel = await self._open()
         request = message(v1.CloseTerminalRequest, sandbox_id=sandbox_id, terminal_id=terminal_id)
         return b"".join(
-            [chunk.data async for chunk in channel.stream(methods.TerminalRecording, request)])
+            [chunk.data for chunk in await channel.whole(methods.TerminalRecording, request)])
 
 
 class AsyncTerminal:

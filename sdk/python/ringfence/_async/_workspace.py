@@ -36,7 +36,7 @@ class AsyncWorkspaces(AsyncConnection):
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), offset=offset,
             length=length)
         return b"".join(
-            [chunk.data async for chunk in channel.stream(methods.ReadFile, request)])
+            [chunk.data for chunk in await channel.whole(methods.ReadFile, request)])
 
     async def write_sandbox_file(
         self,

@@ -121,7 +121,7 @@ class Codebases(Connection):
         channel = self._open()
         request = message(v1.DownloadFileRequest, codebase_id=codebase_id, file_path=file_path)
         return b"".join(
-            [chunk.data for chunk in channel.stream(methods.DownloadFile, request)])
+            [chunk.data for chunk in channel.whole(methods.DownloadFile, request)])
 
     def list_files(
         self, codebase_id: str, path: str = "", recursive: bool = False

@@ -7,6 +7,7 @@ import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from operator import methodcaller
 from typing import (
     Any,
     Callable,
@@ -21,7 +22,6 @@ from typing import (
 )
 
 import grpc
-import grpc.experimental
 from google.protobuf.message import Message
 
 from .._aside import Aside, Job
@@ -41,10 +41,6 @@ from ..exceptions import SandboxError
 
 T = TypeVar("T")
 
-_ONE_THREAD = (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1)
-"""The caller of a method with one request waits for what comes by itself. Otherwise gRPC has a thread
-for that, which hands it on, and a short call takes twice the time."""
-
 
 class Channel:
     """A connection to a server; errors come out as exceptions of this package."""
@@ -59,21 +55,26 @@ class Channel:
     def unary(
         self, method: Unary[Request, Response], request: Request, timeout: Optional[float] = None
     ) -> Response:
-        # As a stream with one message: of gRPC's ways to wait without another thread, this is the one
-        # that can be given up.
-        kind = self._callable(method, self._channel.unary_stream)
-        begin = partial(kind, request, timeout=timeout, metadata=self._metadata)
-        answer: Response = self._answered(_Call(begin, _only), request)
+        kind = self._callable(method, self._channel.unary_unary)
+        begin = partial(kind.future, request, timeout=timeout, metadata=self._metadata)
+        answer: Response = self._answered(_Call(begin), request)
         return answer
 
     def stream(
         self, method: ServerStream[Request, Response], request: Request
     ) -> "Stream[Response]":
-        # Somebody may leave it, and what is then still to come must be taken by a thread of gRPC's; so
-        # it is begun as one with many requests, which has such a thread.
-        call = self._callable(method, self._channel.stream_stream)
-        begin = partial(call, iter((request,)), metadata=self._metadata)
+        call = self._callable(method, self._channel.unary_stream)
+        begin = partial(call, request, metadata=self._metadata)
         return Stream(self._aside.do(begin), self._aside, self.endpoint, request)
+
+    def whole(
+        self, method: ServerStream[Request, Response], request: Request
+    ) -> List[Response]:
+        """All that a server sends. The main thread waits once, and not for every piece of it."""
+        kind = self._callable(method, self._channel.unary_stream)
+        begin = partial(kind, request, metadata=self._metadata)
+        answer: List[Response] = self._answered(_Call(begin, list), request)
+        return answer
 
     def send(
         self,
@@ -83,7 +84,7 @@ class Channel:
     ) -> Response:
         given = Requests(requests)
         kind = self._callable(method, self._channel.stream_unary)
-        call = _Call(partial(kind.future, given, metadata=self._metadata), _result)
+        call = _Call(partial(kind.future, given, metadata=self._metadata))
         given.give_up = call.abandon
         try:
             answer: Response = self._answered(call, about)
@@ -130,17 +131,18 @@ class Channel:
 
 
 def _opened(endpoint: Endpoint) -> grpc.Channel:
-    options = [*endpoint.options, _ONE_THREAD]
     if endpoint.secure:
         credentials = grpc.ssl_channel_credentials(endpoint.ca_certificate)
-        return grpc.secure_channel(endpoint.target, credentials, options=options)
-    return grpc.insecure_channel(endpoint.target, options=options)
+        return grpc.secure_channel(endpoint.target, credentials, options=endpoint.options)
+    return grpc.insecure_channel(endpoint.target, options=endpoint.options)
 
 
 class _Call:
     """One that can be given up by another thread than the one that waits for its answer."""
 
-    def __init__(self, begin: Callable[[], Any], wait: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, begin: Callable[[], Any], wait: Callable[[Any], Any] = methodcaller("result")
+    ) -> None:
         self._begin = begin
         self._wait = wait
         self._call: Any = None
@@ -156,18 +158,6 @@ class _Call:
         self._abandoned = True
         if self._call is not None:
             self._call.cancel()
-
-
-def _only(call: Any) -> Any:
-    """The one message of a stream. Its end is waited for: it is what frees the call's memory."""
-    answer = next(call, None)
-    for _ in call:
-        pass
-    return answer
-
-
-def _result(call: Any) -> Any:
-    return call.result()
 
 
 class Stream(Generic[Response]):

@@ -92,7 +92,7 @@ class Terminals(Connection):
         channel = self._open()
         request = message(v1.CloseTerminalRequest, sandbox_id=sandbox_id, terminal_id=terminal_id)
         return b"".join(
-            [chunk.data for chunk in channel.stream(methods.TerminalRecording, request)])
+            [chunk.data for chunk in channel.whole(methods.TerminalRecording, request)])
 
 
 class Terminal:

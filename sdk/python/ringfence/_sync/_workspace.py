@@ -37,7 +37,7 @@ class Workspaces(Connection):
             sandbox_id=sandbox_id, path=path, view=convert.view_out(view), offset=offset,
             length=length)
         return b"".join(
-            [chunk.data for chunk in channel.stream(methods.ReadFile, request)])
+            [chunk.data for chunk in channel.whole(methods.ReadFile, request)])
 
     def write_sandbox_file(
         self,
