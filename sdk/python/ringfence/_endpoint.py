@@ -10,7 +10,7 @@ import os
 import re
 import socket
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import List, Optional, Set, Tuple
 
 from .exceptions import InvalidConfigurationError
 
@@ -79,27 +79,30 @@ def explicit(
 def usual(token: Optional[str] = None) -> Optional[Endpoint]:
     """What may be a server on the usual port: something listens there, of this user or of root. Any
     other user of this machine could listen there too, and would be sent the project."""
-    if not all(uid in (0, os.getuid()) for uid in _listeners(USUAL_PORT)):
-        return None
     try:
         socket.create_connection(("127.0.0.1", USUAL_PORT), _KNOCK_SECONDS).close()
     except OSError:
+        # Nearly always, and at once; to ask the kernel for all its sockets takes milliseconds.
+        return None
+    users = _listeners(USUAL_PORT)
+    # One that has gone since may be back, as somebody else's, when the project is sent.
+    if users is not None and not (users and users <= {0, os.getuid()}):
         return None
     return parsed(f"localhost:{USUAL_PORT}", False, token, None)
 
 
-def _listeners(port: int) -> List[int]:
-    """The users who listen on a port, where the kernel tells."""
-    found = []
+def _listeners(port: int) -> Optional[Set[int]]:
+    """The users who listen on a port; None where the kernel does not tell."""
+    rows: List[List[str]] = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
-            with open(table) as rows:
-                fields = [row.split() for row in rows][1:]
+            with open(table) as lines:
+                rows += [line.split() for line in lines]
         except OSError:
             continue
-        found += [int(row[7]) for row in fields
-                  if row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port]
-    return found
+    listening = (row for row in rows if row[3] == _LISTENING)
+    found = {int(row[7]) for row in listening if int(row[1].rpartition(":")[2], 16) == port}
+    return found if rows else None
 
 
 def parsed(

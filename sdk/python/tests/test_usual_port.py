@@ -84,6 +84,23 @@ def test_another_user_who_listens_there_is_not_sent_anything(monkeypatch):
         assert _endpoint.usual() is not None
 
 
+def test_who_hangs_up_before_being_looked_at_is_not_sent_anything(monkeypatch):
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        monkeypatch.setattr(_endpoint, "USUAL_PORT", port)
+        assert _endpoint.usual() is not None
+        look = _endpoint._listeners
+
+        def late(port):
+            listening.close()
+            return look(port)
+
+        monkeypatch.setattr(_endpoint, "_listeners", late)
+        assert _endpoint.usual() is None
+
+
 def test_asyncio_finds_the_same(monkeypatch):
     import asyncio
 
