@@ -176,6 +176,41 @@ os.waitpid(child, 0)
     run.leaves_nothing()
 
 
+def test_a_fork_while_other_threads_are_in_calls_does_no_harm(program):
+    run = program("""
+from concurrent.futures import ThreadPoolExecutor
+with made() as sandbox, ThreadPoolExecutor(4) as pool:
+    running = [pool.submit(sandbox.run, "sleep 0.3; echo done") for _ in range(4)]
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            with made() as own:
+                os._exit(0 if own.run("true").success else 1)
+        say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    say({each.result().stdout for each in running})
+""")
+    run.says("0", "0", "0", "0", "0", "{'done\\n'}")
+    run.ends()
+    run.leaves_nothing()
+
+
+IN_ASYNCIO = """
+async def main():
+    async with await amade() as sandbox:
+        running = asyncio.ensure_future(sandbox.run("sleep 0.5; echo done"))
+        await asyncio.sleep(0)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(40)
+            {child}
+        loop = asyncio.get_running_loop()
+        _, status = await loop.run_in_executor(None, os.waitpid, child, 0)
+        say("child", os.waitstatus_to_exitcode(status))
+        say((await running).stdout.strip())
+asyncio.run(main())
+"""
+
+
 @pytest.mark.parametrize("child, code", [
     ("os._exit(3)", 3),
     ("with made() as own: os._exit(0 if own.run('true').success else 1)", 0),
