@@ -42,7 +42,7 @@ def server():
     return _embedded._server._process.pid
 
 def say_when_in(name, what="inside"):
-    """Says so once a thread has come to a function of this name."""
+    """Says so once a thread waits in a function of this name."""
     def names():
         for thread, frame in sys._current_frames().items():
             while frame is not None and thread != watching.ident:
@@ -54,6 +54,16 @@ def say_when_in(name, what="inside"):
         say(what)
     watching = threading.Thread(target=watch, daemon=True)
     watching.start()
+
+def say_on_entering(name, what="inside"):
+    """Says so when a function of this name begins, however short it is."""
+    said = []
+    def look(frame, event, _):
+        if event == "call" and frame.f_code.co_name == name and not said:
+            said.append(True)
+            say(what)
+    threading.setprofile(look)
+    sys.setprofile(look)
 '''
 
 

@@ -94,7 +94,7 @@ def test_nobody_catches_it(program):
     "_ready", "_line", "_greeted", "create_codebase", "create_sandbox", "__init__"])
 def test_from_local_can_be_interrupted_at_any_step(program, step):
     run = program(f"""
-say_when_in({step!r})
+say_on_entering({step!r})
 try:
     with made() as sandbox:
         signal.sigwait([signal.SIGINT])
@@ -114,7 +114,7 @@ with made() as sandbox:
 
 def test_twice_in_a_row_leaves_nothing_either(program):
     run = program("""
-say_when_in("destroy")
+say_on_entering("destroy")
 with made() as sandbox:
     sandbox.run(LONG, timeout=None)
 """)
