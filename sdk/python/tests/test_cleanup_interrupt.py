@@ -20,7 +20,7 @@ def audit(sandbox): sandbox.start_process(LONG); list(sandbox.audit(follow=True)
 
 # Where it is when it waits; the long command may have begun before.
 WAITS = {
-    run: "answer", exec_stream: "_pieces", tagged_exec_stream: "tagged", session_exec: "answer",
+    run: "_answered", exec_stream: "_pieces", tagged_exec_stream: "tagged", session_exec: "session_exec",
     session_exec_stream: "_pieces", terminal_expect: "hear", terminal_wait: "hear",
     wait_for_log: "wait_process", wait_for_port: "wait_process", wait: "wait_process",
     logs: "_lines", audit: "_events"}
@@ -79,6 +79,22 @@ with made() as sandbox:
     run.go_on()
     run.says("goes on")
     run.ends()
+    run.leaves_nothing()
+
+
+@pytest.mark.parametrize("wait", ["sandbox.run(LONG, timeout=None)", "sandbox.terminal(LONG).wait()"])
+def test_it_comes_out_also_when_another_thread_was_given_the_signal(program, wait):
+    run = program(f"""
+def strike():
+    wait_for_word()
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+threading.Thread(target=strike, daemon=True).start()
+with made() as sandbox:
+    {wait}
+""")
+    run.runs()
+    run.go_on()
+    run.ends(-2, "KeyboardInterrupt")
     run.leaves_nothing()
 
 

@@ -139,6 +139,7 @@ class AsyncStream(Generic[Response]):
         self._call = call
         self._endpoint = endpoint
         self._about = about
+        self._process = os.getpid()
         self._left = False
 
     def __aiter__(self) -> AsyncIterator[Response]:
@@ -163,7 +164,8 @@ class AsyncStream(Generic[Response]):
     def cancel(self) -> None:
         """Leaves it; the server stops sending."""
         self._left = True
-        self._call.cancel()
+        if self._process == os.getpid():
+            self._call.cancel()
 
 
 _END = object()
