@@ -15,8 +15,8 @@ import os as _os
 # first imported.
 _os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "true")
 _os.environ.setdefault("GRPC_POLL_STRATEGY", "poll")
-# What it has to say comes as exceptions; otherwise each fork is worth a line on stderr to it.
-_os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+# What it has to say comes as exceptions; otherwise forks are worth a line on stderr to it.
+_os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from ._async._attached import AsyncAttachedExec  # noqa: E402
 from ._async._client import AsyncSandboxClient  # noqa: E402

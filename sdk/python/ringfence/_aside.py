@@ -16,6 +16,9 @@ T = TypeVar("T")
 
 _END_SECONDS = 5.0
 
+LOOK_UP_SECONDS = 0.25
+"""Linux may give a signal to any thread, and then nothing wakes the main one, which acts on it."""
+
 
 class Job(Generic[T]):
     """Something to do, and what came of it."""
@@ -37,7 +40,8 @@ class Job(Generic[T]):
 
     def result(self) -> T:
         """Waits for it."""
-        self._over.wait()
+        while not self._over.wait(LOOK_UP_SECONDS):
+            pass
         try:
             if self._error is not None:
                 raise self._error

@@ -41,27 +41,13 @@ def wait_for_word():
 def server():
     return _embedded._server._process.pid
 
-def say_when_in(name, what="inside"):
-    """Says so once a thread waits in a function of this name."""
-    def names():
-        for thread, frame in sys._current_frames().items():
-            while frame is not None and thread != watching.ident:
-                yield frame.f_code.co_name
-                frame = frame.f_back
-    def watch():
-        while name not in names():
-            time.sleep(0.001)
-        say(what)
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-
-def say_on_entering(name, what="inside"):
-    """Says so when a function of this name begins, however short it is."""
-    said = []
+def say_when_in(name):
+    """Says so when this thread, or one that is not yet, comes to a function of this name."""
     def look(frame, event, _):
-        if event == "call" and frame.f_code.co_name == name and not said:
-            said.append(True)
-            say(what)
+        if event == "call" and frame.f_code.co_name == name:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            say("inside")
     threading.setprofile(look)
     sys.setprofile(look)
 '''

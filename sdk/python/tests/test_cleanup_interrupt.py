@@ -20,7 +20,7 @@ def audit(sandbox): sandbox.start_process(LONG); list(sandbox.audit(follow=True)
 
 # Where it is when it waits; the long command may have begun before.
 WAITS = {
-    run: "answer", exec_stream: "_pieces", tagged_exec_stream: "tagged", session_exec: "answer",
+    run: "_answered", exec_stream: "_pieces", tagged_exec_stream: "tagged", session_exec: "session_exec",
     session_exec_stream: "_pieces", terminal_expect: "hear", terminal_wait: "hear",
     wait_for_log: "wait_process", wait_for_port: "wait_process", wait: "wait_process",
     logs: "_lines", audit: "_events"}
@@ -82,6 +82,22 @@ with made() as sandbox:
     run.leaves_nothing()
 
 
+@pytest.mark.parametrize("wait", ["sandbox.run(LONG, timeout=None)", "sandbox.terminal(LONG).wait()"])
+def test_it_comes_out_also_when_another_thread_was_given_the_signal(program, wait):
+    run = program(f"""
+def strike():
+    wait_for_word()
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+threading.Thread(target=strike, daemon=True).start()
+with made() as sandbox:
+    {wait}
+""")
+    run.runs()
+    run.go_on()
+    run.ends(-2, "KeyboardInterrupt")
+    run.leaves_nothing()
+
+
 def test_nobody_catches_it(program):
     run = program("with made() as sandbox: sandbox.run(LONG, timeout=None)")
     run.runs()
@@ -94,7 +110,7 @@ def test_nobody_catches_it(program):
     "_ready", "_line", "_greeted", "create_codebase", "create_sandbox", "__init__"])
 def test_from_local_can_be_interrupted_at_any_step(program, step):
     run = program(f"""
-say_on_entering({step!r})
+say_when_in({step!r})
 try:
     with made() as sandbox:
         signal.sigwait([signal.SIGINT])
@@ -114,7 +130,7 @@ with made() as sandbox:
 
 def test_twice_in_a_row_leaves_nothing_either(program):
     run = program("""
-say_on_entering("destroy")
+say_when_in("destroy")
 with made() as sandbox:
     sandbox.run(LONG, timeout=None)
 """)

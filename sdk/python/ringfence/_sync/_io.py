@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import methodcaller
@@ -24,7 +25,7 @@ from typing import (
 import grpc
 from google.protobuf.message import Message
 
-from .._aside import Aside, Job
+from .._aside import LOOK_UP_SECONDS, Aside, Job
 from .._endpoint import Endpoint
 from .._errors import translated
 from .._requests import Requests
@@ -229,7 +230,7 @@ class Conversation(Generic[Request, Response]):
 
     def hear(self, timeout: Optional[float] = None) -> Optional[Response]:
         """The next message; None at the end. Raises `queue.Empty` when time is up."""
-        found = self._heard.get(timeout=timeout)
+        found = self._next(timeout)
         if found is _END:
             self._heard.put(_END)
             return None
@@ -237,6 +238,16 @@ class Conversation(Generic[Request, Response]):
             raise translated(found, self._endpoint, self._about) from None
         answer: Response = found
         return answer
+
+    def _next(self, timeout: Optional[float]) -> Any:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = LOOK_UP_SECONDS if deadline is None else deadline - time.monotonic()
+            try:
+                return self._heard.get(timeout=max(0.0, min(left, LOOK_UP_SECONDS)))
+            except queue.Empty:
+                if left <= 0:
+                    raise
 
     def leave(self) -> None:
         if self._process == os.getpid():
@@ -274,17 +285,8 @@ class Background:
         self._thread.join(5.0)
 
 
-class Lock:
-    """One at a time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+Lock = threading.Lock
+"""One at a time. Of the library itself: Ctrl-C does not strike between getting it and having it."""
 
 
 def in_thread(work: Callable[..., T], *args: Any) -> T:
