@@ -164,11 +164,14 @@ class Program:
                         yield int(entry.name)
 
     def end(self):
-        """After a test, also one that failed."""
-        for pid in {self.process.pid, *self._processes()}:
+        """After a test, also one that failed. What was not killed cleans up after itself."""
+        self.process.kill()
+        self.process.wait()
+        with contextlib.suppress(AssertionError):
+            servers.wait_until(lambda: not any(self._processes()), 10)
+        for pid in self._processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.process.wait()
         self.process.stdin.close()
         self._errors.close()
 
