@@ -30,7 +30,7 @@ impl Drop for Scratch {
 /// Removes whatever is there, a directory with everything in it. Never follows a symlink.
 pub(super) fn remove(path: &Path) -> std::io::Result<()> {
     let removed = match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
+        Ok(found) if found.is_dir() => ringfence_sys::removal::remove_tree(path),
         Ok(_) => std::fs::remove_file(path),
         Err(error) => Err(error),
     };

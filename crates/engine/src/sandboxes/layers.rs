@@ -222,10 +222,7 @@ fn remove_unfinished(path: &Path) -> Result<()> {
     if entries.count() > 0 {
         return Err(failed(std::io::Error::other("a layer has lost its description")));
     }
-    match std::fs::remove_dir_all(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed(e)),
-        _ => Ok(()),
-    }
+    remove_tree(path).map_err(failed)
 }
 
 fn make_private(path: &Path) -> Result<()> {

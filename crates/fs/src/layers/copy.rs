@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ringfence_policy::WorkspacePath;
+use ringfence_sys::removal::remove_tree_at;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat, Timespec, Timestamps, XattrFlags,
 };
@@ -289,27 +290,9 @@ pub(super) fn remove_tree(dir: impl AsFd, name: &[u8]) {
     if rustix::fs::unlinkat(&dir, name, AtFlags::empty()).is_ok() {
         return;
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Without privileges a directory is emptied only by who may write to it.
-    let is_dir = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)
-        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
-    if is_dir {
-        let _ = rustix::fs::chmodat(&dir, name, Mode::from(0o700), AtFlags::empty());
+    if let Ok(name) = CString::new(name) {
+        let _ = remove_tree_at(dir.as_fd(), &name);
     }
-    let inner = rustix::fs::openat(&dir, name, flags, Mode::empty());
-    if let Ok(inner) = inner {
-        let names: Vec<Vec<u8>> = rustix::fs::Dir::read_from(&inner)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.file_name().to_bytes().to_vec())
-            .filter(|name| name != b"." && name != b"..")
-            .collect();
-        for name in names {
-            remove_tree(&inner, &name);
-        }
-    }
-    let _ = rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR);
 }
 
 /// Makes a fifo or socket; devices are refused.

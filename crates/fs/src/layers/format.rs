@@ -17,6 +17,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ringfence_sys::files::Locked;
+use ringfence_sys::removal;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -265,7 +266,7 @@ impl LayerDir {
         // The description goes first: what is left of a half-removed layer is not a layer.
         let meta = self.path.join("layer.json");
         fs::remove_file(&meta).map_err(|e| LayerError::io("remove", &meta, e))?;
-        fs::remove_dir_all(&self.path).map_err(|e| LayerError::io("remove", &self.path, e))
+        removal::remove_tree(&self.path).map_err(|e| LayerError::io("remove", &self.path, e))
     }
 
     fn take_lock(&self) -> Result<Locked, LayerError> {
