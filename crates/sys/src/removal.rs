@@ -35,11 +35,11 @@ pub fn remove_tree_at(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
         top => top?,
     };
     let gathered = Gathered::make(&top)?;
-    let mut last = gathered.empty(&top, 0)?;
+    let mut last = gathered.empty(&top, Some(&gathered.name), 0)?;
     let mut next = 0;
     while next < last {
         let name = number(next);
-        last = gathered.empty(&open_up(gathered.dir.as_fd(), &name)?, last)?;
+        last = gathered.empty(&open_up(gathered.dir.as_fd(), &name)?, None, last)?;
         unlinkat(&gathered.dir, &name, AtFlags::REMOVEDIR)?;
         next += 1;
     }
@@ -69,11 +69,11 @@ impl Gathered {
         Err(Errno::EXIST)
     }
 
-    /// Removes all entries of a directory but this one, and gathers the directories among them. Those
+    /// Removes all entries of a directory but `keep`, and gathers the directories among them. Those
     /// have the numbers from `last` on; returns the next one that is free.
-    fn empty(&self, dir: &OwnedFd, mut last: u64) -> Result<u64> {
+    fn empty(&self, dir: &OwnedFd, keep: Option<&CStr>, mut last: u64) -> Result<u64> {
         loop {
-            let names = self.some_of(dir)?;
+            let names = some_of(dir, keep)?;
             if names.is_empty() {
                 return Ok(last);
             }
@@ -101,18 +101,16 @@ impl Gathered {
             moved => moved,
         }
     }
+}
 
-    fn some_of(&self, dir: &OwnedFd) -> Result<Vec<CString>> {
-        // From the start each time: what was read is gone by now.
-        let entries = Dir::read_from(reopen(dir, OFlags::RDONLY | OFlags::DIRECTORY)?)?;
-        let name = |entry: Result<rustix::fs::DirEntry>| Ok(entry?.file_name().to_owned());
-        let others = |name: &Result<CString>| {
-            !name
-                .as_ref()
-                .is_ok_and(|name| [c".", c".."].contains(&name.as_c_str()) || *name == self.name)
-        };
-        entries.map(name).filter(others).take(BATCH).collect()
-    }
+/// Some entries of a directory other than `keep`: from the start each time, for what was read before
+/// is gone by now.
+fn some_of(dir: &OwnedFd, keep: Option<&CStr>) -> Result<Vec<CString>> {
+    let entries = Dir::read_from(reopen(dir, OFlags::RDONLY | OFlags::DIRECTORY)?)?;
+    let name = |entry: Result<rustix::fs::DirEntry>| Ok(entry?.file_name().to_owned());
+    let stays = |name: &CStr| [Some(c"."), Some(c".."), keep].contains(&Some(name));
+    let goes = |name: &Result<CString>| !name.as_ref().is_ok_and(|name| stays(name));
+    entries.map(name).filter(goes).take(BATCH).collect()
 }
 
 fn number(number: u64) -> CString {
@@ -170,7 +168,7 @@ mod tests {
         let tree = all.path().join("tree");
         fs::create_dir(&tree).unwrap();
         let mut here = OwnedFd::from(fs::File::open(&tree).unwrap());
-        for _ in 0..50_000 {
+        for _ in 0..20_000 {
             mkdirat(&here, c"d", Mode::RWXU).unwrap();
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             here = openat(&here, c"d", flags, Mode::empty()).unwrap();
@@ -188,6 +186,10 @@ mod tests {
         }
         for number in 0..3 * BATCH {
             fs::write(tree.join(format!("1/{number}.txt")), "").unwrap();
+        }
+        // Whatever it calls its own directory, others below have that name.
+        for number in 0..20 {
+            fs::create_dir_all(tree.join(format!("4/{number}/{number}"))).unwrap();
         }
         symlink("/", tree.join("5")).unwrap();
         remove_tree(&tree).unwrap();
