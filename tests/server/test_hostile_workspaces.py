@@ -312,3 +312,33 @@ def test_a_fifo_with_somebody_at_its_end(local, agent):
                 v1.ReadFileRequest(sandbox_id=agent, path="fifo"), timeout=20))
         except Exception as refusal:
             assert "INVALID_ARGUMENT" in str(refusal), refusal
+
+
+#: Makes directories in each other, deeper than the stack of whoever follows them. In pieces that are
+#: put together by renames: the deeper one is, the longer each takes.
+DIG = """cd %s && python3 -c "
+import os
+top, pieces = os.getcwd(), 0
+try:
+    for pieces in range(20):
+        os.chdir(top)
+        for depth in range(1000):
+            os.mkdir(f'd{pieces}' if depth == 0 else 'd')
+            os.chdir(f'd{pieces}' if depth == 0 else 'd')
+        if pieces:
+            os.rename(f'{top}/d{pieces - 1}', 'd')
+except OSError as refused:
+    print(refused.strerror)
+print(pieces)
+" """
+
+
+def test_trees_without_end_end_nobody(local, trapped):
+    agent = local.new_sandbox(local.new_codebase(hello_txt=b"hello\n"))
+    assert local.run(agent, DIG % "/tmp").stdout.split() == ["19"]
+    assert local.run(agent, DIG % "/workspace").stdout.splitlines() == ["File name too long", "2"]
+    for _ in in_both_states(local, agent):
+        changes = local.workspace.Changes(v1.ChangesRequest(sandbox_id=agent)).changes
+        assert len(changes) == 3000
+    local.sandbox.DestroySandbox(v1.DestroySandboxRequest(sandbox_id=agent))
+    assert trapped.process.poll() is None

@@ -463,6 +463,38 @@ fn rules_hold_below_paths_longer_than_any_path_may_be() {
     }
 }
 
+/// Makes directories in each other until that is refused; says how many.
+fn dig(from: &Path, most: usize) -> (usize, Option<rustix::io::Errno>) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut dir = rustix::fs::open(from, flags, Mode::empty()).unwrap();
+    for depth in 0..most {
+        if let Err(refused) = rustix::fs::mkdirat(&dir, "d", Mode::RWXU) {
+            return (depth, Some(refused));
+        }
+        dir = rustix::fs::openat(&dir, "d", flags, Mode::empty()).unwrap();
+    }
+    (most, None)
+}
+
+/// Whoever follows a tree has only so much stack and memory.
+#[test]
+fn a_tree_without_end_cannot_be_made() {
+    require_fuse!();
+    let ws = Workspace::new().rule("write:**/*").mount();
+    let (depth, refused) = dig(&ws.root(), 50_000);
+    assert_eq!(refused, Some(rustix::io::Errno::NAMETOOLONG));
+    // Nor put together from two.
+    fs::create_dir(ws.path("other")).unwrap();
+    assert_eq!(dig(&ws.path("other"), depth / 2), (depth / 2, None));
+    let inside = ws.path(format!("other/{}", "d/".repeat(depth / 4)));
+    let half = ws.path("d/".repeat(depth / 2 - 10));
+    fs::rename(&half, inside.join("moved")).unwrap();
+    assert_eq!(errno(fs::rename(ws.path("other"), half)), ENAMETOOLONG);
+    fs::write(ws.path("f"), "goes on").unwrap();
+    let ws = ws.remount(None);
+    assert_eq!(fs::read(ws.path("f")).unwrap(), b"goes on");
+}
+
 #[test]
 fn a_directory_near_the_longest_path_moves_or_says_that_it_cannot() {
     require_fuse!();

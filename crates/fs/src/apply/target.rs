@@ -105,7 +105,7 @@ impl Target {
                 Some(stat) if FileType::from_raw_mode(stat.st_mode).is_dir() => {}
                 Some(_) => return Err(Errno::NOTDIR),
             }
-            here = Part::below(&here, name);
+            here = Part::below(&here, name)?;
         }
         Ok(here)
     }
@@ -119,7 +119,7 @@ impl Target {
         }
         let mut open = vec![(dir.clone(), Box::<[u8]>::from(name))];
         while let Some((above, name)) = open.last().cloned() {
-            let inner = Part::below(&above, &name);
+            let inner = Part::below(&above, &name)?;
             let below = self.remove_leaves(&inner)?;
             if below.is_empty() {
                 rustix::fs::unlinkat(above.fd()?, &name[..], AtFlags::REMOVEDIR)?;

@@ -129,12 +129,12 @@ impl<'w> Writer<'w> {
 
     fn aside(&mut self) -> Result<Arc<Part>> {
         if let Some((dir, name)) = &self.aside {
-            return Ok(Part::below(dir, name));
+            return Part::below(dir, name);
         }
         let root = self.existing_parent(&WorkspacePath::root().join(b"x"))?;
         let name = temporary_name();
         rustix::fs::mkdirat(root.fd()?, &name, Mode::from(0o700))?;
-        let part = Part::below(&root, &name);
+        let part = Part::below(&root, &name)?;
         self.aside = Some((root, name));
         Ok(part)
     }
@@ -202,7 +202,7 @@ impl<'w> Writer<'w> {
         };
         rustix::fs::mkdirat(dir.fd()?, name, Mode::from(0o700))?;
         give_to(dir, name, &fstat(dir.fd()?)?)?;
-        let made = Part::below(dir, name);
+        let made = Part::below(dir, name)?;
         rustix::fs::fchmod(made.fd()?, Mode::from(shown | 0o700))
     }
 

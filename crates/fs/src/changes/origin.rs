@@ -69,7 +69,7 @@ fn collect(root: &Arc<Part>, stamps: &mut HashMap<Identity, Option<Stamp>>) -> R
         for name in names_in(&dir)? {
             let Some(stat) = dir.stat(&name)? else { continue };
             match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => pending.push(Part::below(&dir, &name)),
+                FileType::Directory => pending.push(Part::below(&dir, &name)?),
                 FileType::RegularFile if !marks::is_whiteout(dir.fd()?, &name, &stat) => {
                     let stamp = marks::read_stamp(dir.fd()?, &name);
                     stamps.insert((stat.st_dev, stat.st_ino), stamp);

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
@@ -26,6 +26,15 @@ use super::pool::DirPool;
 pub type LayerIndex = u16;
 pub const BASE: LayerIndex = 0;
 
+/// How long the path of a directory may be: some times what a system call takes, but not so long that
+/// what follows parents runs out of stack, or a list of paths out of memory.
+pub(crate) const MOST_PATH: usize = 16 * 1024;
+
+/// What a name adds to the length of a path. Depth is bounded with it.
+pub(crate) fn length_of(name: &[u8]) -> usize {
+    (1 + name.len()).max(8)
+}
+
 /// A name in a directory of one layer.
 pub type Named = (Arc<Part>, Box<[u8]>);
 
@@ -40,6 +49,8 @@ pub struct Part {
     is_root: bool,
     /// Where it is opened from; a root has no such place and stays open.
     place: RwLock<Option<Named>>,
+    /// How long its path was when it was last given its place; a directory above may have moved.
+    length: AtomicUsize,
     pool: Arc<DirPool>,
     mask: OnceLock<Option<Arc<MaskDir>>>,
 }
@@ -57,27 +68,39 @@ impl Part {
             used: AtomicBool::new(true),
             is_root: true,
             place: RwLock::new(None),
+            length: 0.into(),
             pool: pool.clone(),
             mask: OnceLock::from(mask),
         })
     }
 
-    /// The directory `name` of `parent`, to be opened when needed.
-    pub fn below(parent: &Arc<Part>, name: &[u8]) -> Arc<Self> {
-        Arc::new(Self {
+    /// The directory `name` of `parent`, to be opened when needed. Programs can make trees that are
+    /// deeper than any path is long; what lies deeper than that is out of reach.
+    pub fn below(parent: &Arc<Part>, name: &[u8]) -> Result<Arc<Self>> {
+        let mut length = parent.length.load(Ordering::Relaxed) + length_of(name);
+        if length > MOST_PATH {
+            // It may be less by now.
+            length = parent.path_length() + length_of(name);
+        }
+        if length > MOST_PATH {
+            return Err(Errno::NAMETOOLONG);
+        }
+        Ok(Arc::new(Self {
             layer: parent.layer,
             fd: RwLock::new(None),
             used: AtomicBool::new(false),
             is_root: false,
             place: RwLock::new(Some((parent.clone(), name.into()))),
+            length: length.into(),
             pool: parent.pool.clone(),
             mask: if parent.layer == BASE { OnceLock::new() } else { OnceLock::from(None) },
-        })
+        }))
     }
 
     /// The directory was renamed: from now on it is opened from here.
     pub fn moved(&self, parent: &Arc<Part>, name: &[u8]) {
         *self.place.write() = Some((parent.clone(), name.into()));
+        self.length.store(self.path_length(), Ordering::Relaxed);
     }
 
     /// The directory was removed: another one of its name is not it.
@@ -151,13 +174,18 @@ impl Part {
 
     /// Where this directory is in its own layer. In the base that is its path before any rename.
     pub(crate) fn path(&self) -> WorkspacePath {
-        let mut names = Vec::new();
-        let mut place = self.place.read().clone();
-        while let Some((parent, name)) = place {
-            names.push(name);
-            place = parent.place.read().clone();
-        }
+        let names: Vec<_> = self.places().map(|(_, name)| name).collect();
         names.iter().rev().fold(WorkspacePath::root(), |path, name| path.join(name))
+    }
+
+    fn path_length(&self) -> usize {
+        self.places().map(|(_, name)| length_of(&name)).sum()
+    }
+
+    /// Its place, that of its parent, and so on up to the root.
+    fn places(&self) -> impl Iterator<Item = Named> {
+        let place = |part: &Part| part.place.read().clone();
+        std::iter::successors(place(self), move |(parent, _)| place(parent))
     }
 
     /// Attributes of the directory itself.
@@ -319,7 +347,7 @@ impl Stack {
                 }
                 merged.identity = (stat.st_dev, stat.st_ino);
             }
-            merged.parts.push(Part::below(part, name));
+            merged.parts.push(Part::below(part, name)?);
             match self.lower_of(part, name)? {
                 Lower::SameName => continue,
                 Lower::Nothing => break,

@@ -55,9 +55,9 @@ impl Tree {
     pub fn mkdir(&self, parent: NodeId, name: &[u8], mode: u32) -> Result<Attr> {
         let state = self.state.read();
         let above = self.upper(&state, parent)?;
+        let part = Part::below(&above, name)?;
         self.make_dir(&state, &above, name, mode)?;
         let stat = above.stat(name)?.ok_or(Errno::IO)?;
-        let part = Part::below(&above, name);
         self.entry_changed(parent);
         Ok(self.adopt_dir(
             parent,

@@ -108,7 +108,7 @@ fn find_listed(state: &State, parts: &[Arc<Part>], listed: &Listed) -> Result<Fo
         return Ok(Found::Leaf(Leaf { part: part.clone(), name: listed.name.clone(), stat }));
     }
     Ok(Found::Dir(Merged {
-        parts: vec![Part::below(part, &listed.name)],
+        parts: vec![Part::below(part, &listed.name)?],
         stat,
         identity: (stat.st_dev, stat.st_ino),
         redirect: None,

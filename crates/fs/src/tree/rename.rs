@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::node::{Body, Merge, Node, NodeId, Place};
 use super::{State, Tree};
 use crate::layers::marks::{self, Lower};
-use crate::layers::stack::{Found, Merged, Part};
+use crate::layers::stack::{Found, MOST_PATH, Merged, Part, length_of};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenameMode {
@@ -44,6 +44,7 @@ impl Tree {
             (RenameMode::KeepExisting, Found::Leaf(_) | Found::Dir(_)) => return Err(Errno::EXIST),
             _ => {}
         }
+        self.expect_room(&node, to)?;
         self.make_movable(&state, from, &node)?;
         if mode == RenameMode::Exchange {
             return self.exchange(&state, from, &node, to);
@@ -67,6 +68,17 @@ impl Tree {
         let found = state.stack.find(&self.merge_of(at.0)?.parts, at.1)?;
         let attr = self.adopt(state, at.0, at.1, found, 0)?.ok_or(Errno::NOENT)?;
         self.node(attr.id)
+    }
+
+    /// What the kernel knows below a directory that is moved must stay within reach.
+    fn expect_room(&self, node: &Node, to: (NodeId, &[u8])) -> Result<()> {
+        let table = self.table.read();
+        let length = |path: &WorkspacePath| path.components().map(length_of).sum();
+        let above: usize = table.paths_below(to.0, to.1).first().map_or(0, length);
+        match node.is_dir() && above + table.longest_below(node.id) > MOST_PATH {
+            true => Err(Errno::NAMETOOLONG),
+            false => Ok(()),
+        }
     }
 
     fn side<'n>(&self, state: &State, at: (NodeId, &'n [u8])) -> Result<Side<'n>> {
@@ -197,6 +209,7 @@ impl Tree {
         to: (NodeId, &[u8]),
     ) -> Result<()> {
         let other = self.known_or_found(state, to)?;
+        self.expect_room(&other, from)?;
         self.make_movable(state, to, &other)?;
         let old = self.side(state, from)?;
         let new = self.side(state, to)?;

@@ -127,7 +127,7 @@ fn names_of_inode(dir: &Arc<Part>, inode: u64) -> Result<Vec<Named>> {
     while let Some(dir) = dirs.pop() {
         read_names(dir.fd()?.as_fd(), |name, kind, ino| {
             if kind == FileType::Directory {
-                dirs.push(Part::below(&dir, name));
+                dirs.push(Part::below(&dir, name)?);
             } else if ino == inode {
                 found.push((dir.clone(), name.into()));
             }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ringfence_policy::WorkspacePath;
 
 use super::node::{Body, Node, NodeId};
+use crate::layers::stack::length_of;
 
 /// What distinguishes nodes: an object, and a class for objects with several names. Names of one
 /// inode that are treated differently (by the guard) must not share a node, because most requests
@@ -256,6 +257,22 @@ impl Table {
 
     pub(super) fn paths_below(&self, parent: NodeId, name: &[u8]) -> Vec<WorkspacePath> {
         self.paths(parent).iter().map(|path| path.join(name)).collect()
+    }
+
+    /// The length of the longest path that leads from a directory to another below it.
+    pub(super) fn longest_below(&self, id: NodeId) -> usize {
+        let mut longest = 0;
+        let mut pending = vec![(id, 0)];
+        while let Some((dir, length)) = pending.pop() {
+            longest = longest.max(length);
+            let Some(slot) = self.slots.get(&dir) else { continue };
+            let below = slot
+                .children
+                .iter()
+                .filter(|(_, child)| self.slots.get(child).is_some_and(|slot| slot.node.is_dir()));
+            pending.extend(below.map(|(name, child)| (*child, length + length_of(name))));
+        }
+        longest
     }
 
     /// The path at which the layers below the live one show this directory.

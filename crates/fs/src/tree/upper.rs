@@ -34,9 +34,9 @@ impl Tree {
         let source = dir.merge.read().parts[0].clone();
         let mut stat = source.own_stat()?;
         self.show_times(id, &source, &mut stat);
+        let part = Part::below(&above, &name)?;
         let prepared = state.live.work.directory_over(&source, &stat, &Lower::SameName)?;
         prepared.publish(above.fd()?, &name, RenameFlags::NOREPLACE)?;
-        let part = Part::below(&above, &name);
         prepend(&mut dir.merge.write(), part.clone());
         Ok(part)
     }
