@@ -117,6 +117,9 @@ def parsed(
         raise InvalidConfigurationError(
             f"{named!r} is no endpoint: give HOST:PORT, https://HOST:PORT or unix:///PATH")
     secure = secure or scheme == "https"
+    if token and not secure and not _is_this_machine(address):
+        raise InvalidConfigurationError(
+            f"a token is not sent to {address} for everybody to read: give secure=True (or https://)")
     if ca_certificate and not secure:
         raise InvalidConfigurationError("a ca_certificate is for TLS: give secure=True too")
     certificate = _certificate(ca_certificate) if secure else None
@@ -126,6 +129,11 @@ def parsed(
 def _is_address(text: str) -> bool:
     found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.%]+\]|[\w.-]+):([0-9]{1,5})", text)
     return found is not None and 0 < int(found[1]) < 65536
+
+
+def _is_this_machine(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    return host in ("localhost", "::1") or re.fullmatch(r"127(\.[0-9]{1,3}){3}", host) is not None
 
 
 def _token(text: Optional[str]) -> Optional[str]:

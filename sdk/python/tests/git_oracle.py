@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from ringfence._ignore import Ignores
-
-# Where everything is required, a test without git runs and fails instead of being skipped.
-needs_git = pytest.mark.skipif(
-    not shutil.which("git") and not os.environ.get("RINGFENCE_REQUIRE_KERNEL"),
-    reason="git is not installed",
-)
 
 
 class Git:

@@ -128,6 +128,9 @@ def test_a_token_comes_from_the_environment_with_or_without_a_newline(api, tls_s
     {"endpoint": "localhost:9000", "token": "two words"},
     {"endpoint": "localhost:9000", "token": "\udc80"},
     {"endpoint": "localhost:9000", "token": "x" * 1_000_000},
+    {"endpoint": "team.example:9000", "token": "rf_x"},
+    {"endpoint": "http://10.0.0.1:9000", "token": "rf_x"},
+    {"endpoint": "127.0.0.1.example:9000", "token": "rf_x"},
     {"endpoint": "localhost:9000", "ca_certificate": __file__},
     {"endpoint": "localhost:9000", "secure": True, "ca_certificate": __file__},
     {"endpoint": "localhost:9000", "secure": True, "ca_certificate": "/no/such.pem"},
@@ -145,7 +148,8 @@ def test_what_is_malformed_is_refused_before_anybody_is_asked(options):
     ("unix:///run/a.sock", "unix:/run/a.sock"), ("unix:/run/a.sock", "unix:/run/a.sock"),
 ])
 def test_what_is_well_formed_is_understood(name, target):
-    found = _endpoint.parsed(name, False, None, None)
+    # All of them may be sent a token: they are on this machine, or have TLS.
+    found = _endpoint.parsed(name, False, "rf_x", None)
     assert (found.target, found.secure) == (target, name.startswith("https"))
 
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_oracle import Git, ignored_by_us, needs_git, paths_of
+from git_oracle import Git, ignored_by_us, paths_of
+from needs import needs
 from ignore_cases import CASES, Case
 
 from ringfence import InvalidConfigurationError
@@ -25,7 +26,7 @@ def test_the_table_holds(case: Case, tmp_path: Path) -> None:
     assert case.problems(lambda path: _bytes(path) not in left_out) == []
 
 
-@needs_git
+@needs("git")
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case.is_gits], ids=lambda case: case.name
 )
@@ -42,7 +43,7 @@ def test_the_names_in_the_table_are_unique() -> None:
     assert len(set(names)) == len(names)
 
 
-@needs_git
+@needs("git")
 @pytest.mark.parametrize("named", CLASSES)
 def test_a_named_class_has_the_bytes_it_has_for_git(named: str, tmp_path: Path) -> None:
     tree = tmp_path / "tree"

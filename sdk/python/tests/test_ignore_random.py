@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from git_oracle import Git, ignored_by_us, needs_git, paths_of
+from git_oracle import Git, ignored_by_us, paths_of
+from needs import needs
 
-pytestmark = needs_git
+pytestmark = needs("git")
 
 # Names that patterns made of the pieces below can tell apart.
 TOP = b"a ab foo \xc3\xa9 !a".split()

@@ -6,9 +6,8 @@ import socket
 import subprocess
 import sys
 
-import pytest
-
 import servers
+from needs import needs_root
 from ringfence import AsyncSandboxClient, SandboxClient, _endpoint
 
 LISTEN = """
@@ -73,7 +72,7 @@ def test_a_program_that_says_nothing_there_is_not_waited_for_long(monkeypatch):
             assert client.info().embedded
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+@needs_root
 def test_another_user_who_listens_there_is_not_sent_anything(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 4711)
     with listener(4712) as port:

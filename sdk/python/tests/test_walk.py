@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
+from needs import needs_root
 from ringfence._walk import (
     CHANGED,
     MAX_FILE_SIZE,
@@ -188,12 +189,9 @@ def test_what_is_no_file_is_skipped_with_its_kind(
     assert found.skipped == [Skipped("fifo", "a FIFO"), Skipped("sock", "a socket")]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+@needs_root
 def test_a_device_is_skipped(project: Path) -> None:
-    try:
-        os.mknod(project / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
-    except PermissionError:
-        pytest.skip("devices cannot be made here")
+    os.mknod(project / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     assert scan(project).skipped == [Skipped("null", "a device")]
 
 

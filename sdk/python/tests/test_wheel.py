@@ -6,7 +6,6 @@ import os
 import pathlib
 import platform
 import re
-import socket
 import struct
 import tempfile
 import zipfile
@@ -16,6 +15,7 @@ import pytest
 
 import servers
 from environments import Environment, interpreters, run
+from needs import needs_free
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "sdk" / "python" / "ringfence"
@@ -216,12 +216,7 @@ def test_a_package_installed_aside_finds_its_own_program(
     assert with_program.python("-c", FIND, PYTHONPATH=str(site)) == f"{tmp_path}/bin/ringfence\n"
 
 
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-@pytest.mark.skipif(listens(9000), reason="a server on the usual port is used, and none has to be started")
+@needs_free(9000)  # A server there is used, and none has to be started.
 def test_without_a_program_it_says_how_to_go_on(client_only: Environment, project: str) -> None:
     said = client_only.python("-c", EXPECT_HINT, project, PATH=os.defpath)
     assert "endpoint= or RINGFENCE_ENDPOINT" in said, said
