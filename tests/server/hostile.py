@@ -127,15 +127,15 @@ class Prober:
         self.call(self.client.workspace.RemoveFile, v1.RemoveFileRequest(
             sandbox_id=self.sandbox, path=path, recursive=True))
 
-    def whole(self):
-        """What looks at all of the workspace."""
-        files = self.client.workspace
-        self.call(files.Changes, v1.ChangesRequest(sandbox_id=self.sandbox))
-        self.call(files.Diff, v1.ChangesRequest(sandbox_id=self.sandbox))
-        self.call(files.Apply, v1.ApplyRequest(sandbox_id=self.sandbox, dry_run=True))
+    def whole(self, also=None):
+        """What looks at all of the workspace. It may fail with `also` too."""
+        files, mine = self.client.workspace, {"sandbox_id": self.sandbox}
+        self.call(files.Changes, v1.ChangesRequest(**mine), also)
+        self.call(files.Diff, v1.ChangesRequest(**mine), also)
+        self.call(files.Apply, v1.ApplyRequest(**mine, dry_run=True), also)
         self.call(self.client.codebase.ListFiles,
-                  v1.ListFilesRequest(codebase_id=self.codebase, recursive=True))
-        self.call(files.ListDirectory, v1.ListDirectoryRequest(sandbox_id=self.sandbox, recursive=True))
+                  v1.ListFilesRequest(codebase_id=self.codebase, recursive=True), also)
+        self.call(files.ListDirectory, v1.ListDirectoryRequest(**mine, recursive=True), also)
 
 
 def swapped(place, name, target, stop):

@@ -198,6 +198,8 @@ def test_what_is_swapped_in_the_middle_of_calls(local, canary, agent, prober):
 @pytest.mark.parametrize("codebase", ["in place"], indirect=True)
 def test_what_is_swapped_below_a_codebase_in_place(local, canary, agent, prober, tmp_path):
     """By somebody on the host, while the sandbox reads and changes are applied."""
+    # What is compared may be gone between two looks.
+    gone = grpc.StatusCode.INTERNAL
     stop = threading.Event()
     swapper = threading.Thread(target=swapped, args=(tmp_path / "work", "d", canary.place, stop))
     swapper.start()
@@ -206,12 +208,10 @@ def test_what_is_swapped_below_a_codebase_in_place(local, canary, agent, prober,
             prober.read("d/secret")
             canary.assert_not_in(local.run(agent, "cat d/secret d/*; ls -R").stdout)
             local.run(agent, "mkdir -p d; echo hostile > d/secret; echo hostile > d/new")
-            prober.whole()
+            prober.whole(also=gone)
             local.sandbox.StopSandbox(v1.StopSandboxRequest(sandbox_id=agent))
             prober.read("d/secret")
-            prober.call(local.workspace.Apply, v1.ApplyRequest(sandbox_id=agent, force=True),
-                        # What it compares may be gone between two looks.
-                        also=grpc.StatusCode.INTERNAL)
+            prober.call(local.workspace.Apply, v1.ApplyRequest(sandbox_id=agent, force=True), also=gone)
             canary.assert_untouched()
             local.sandbox.StartSandbox(v1.StartSandboxRequest(sandbox_id=agent))
     finally:
