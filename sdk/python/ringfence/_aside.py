@@ -7,6 +7,8 @@ thread has such work done by others, and does nothing but wait for them, where i
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 import weakref
 from queue import SimpleQueue
@@ -55,6 +57,16 @@ class Job(Generic[T]):
         return self._over.wait(within)
 
 
+def kept(call: Any) -> None:
+    """Keeps a call of gRPC that was given up from ever being collected.
+
+    It takes a lock when it is collected, which gRPC's own thread takes too when it hears that the
+    call is over. At the end of the interpreter that thread stands still, perhaps with the lock, and
+    whoever collects then would wait for ever.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(call))
+
+
 Inbox = SimpleQueue[Optional[Job[Any]]]
 """Of one thread; None ends it."""
 
@@ -94,7 +106,9 @@ class Aside:
                 thread.join(_END_SECONDS)
 
     def __del__(self) -> None:
-        self._dismiss()
+        # At the very end they stand still, one perhaps with the lock.
+        if not sys.is_finalizing():
+            self._dismiss()
 
     def _dismiss(self) -> None:
         with self._lock:

@@ -1,8 +1,12 @@
 """Ctrl-C comes out at once, ends what was waited for, and leaves nothing."""
 
+import gc
+import weakref
+
 import pytest
 
 import servers
+from ringfence._sync._io import _Call
 
 WAITS = """
 def run(sandbox): sandbox.run(LONG, timeout=None)
@@ -140,3 +144,21 @@ with made() as sandbox:
     run.interrupt()
     run.ends(-2, "KeyboardInterrupt")
     run.leaves_nothing()
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_a_call_that_was_given_up_is_never_collected(given_up):
+    """It would take a lock, at the end of the interpreter one that nobody gives back."""
+    class Begun:
+        def result(self):
+            return self
+
+        cancel = result
+
+    call = _Call(Begun)
+    begun = weakref.ref(call.answer())
+    if given_up:
+        call.abandon()
+    del call
+    gc.collect()
+    assert (begun() is not None) == given_up

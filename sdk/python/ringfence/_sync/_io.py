@@ -25,7 +25,7 @@ from typing import (
 import grpc
 from google.protobuf.message import Message
 
-from .._aside import LOOK_UP_SECONDS, Aside, Job
+from .._aside import LOOK_UP_SECONDS, Aside, Job, kept
 from .._endpoint import Endpoint
 from .._errors import translated
 from .._requests import Requests
@@ -152,12 +152,13 @@ class _Call:
     def answer(self) -> Any:
         self._call = self._begin()
         if self._abandoned:
-            self._call.cancel()
+            self.abandon()
         return self._wait(self._call)
 
     def abandon(self) -> None:
         self._abandoned = True
         if self._call is not None:
+            kept(self._call)
             self._call.cancel()
 
 
@@ -187,6 +188,7 @@ class Stream(Generic[Response]):
                 raise StopIteration from None
             raise translated(error, self._endpoint, self._about) from None
         except BaseException:
+            kept(self._call)
             self.cancel()
             raise
         return message
