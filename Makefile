@@ -24,7 +24,7 @@ test: ## Install what the tests need and run them all
 	@sh scripts/install-deps.sh test
 	$(CARGO) test --workspace --locked
 	python3 -m unittest discover -s benches/tests
-	sh tests/all.sh
+	python3 tests/all.py
 
 lint: ## Formatting, clippy, types of the Python SDK, and dependency rules where cargo-deny is installed
 	$(CARGO) fmt --all --check

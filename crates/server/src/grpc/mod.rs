@@ -14,6 +14,9 @@ mod tokens;
 mod uploads;
 mod workspace;
 
+use axum::body::Body;
+use http::Request;
+use http_body_util::BodyExt;
 use ringfence_engine::codebases::Codebases;
 use ringfence_engine::sandboxes::Sandboxes;
 use ringfence_engine::store::Store;
@@ -26,6 +29,7 @@ use ringfence_wire::v1::terminal_service_server::TerminalServiceServer;
 use ringfence_wire::v1::token_service_server::TokenServiceServer;
 use ringfence_wire::v1::workspace_service_server::WorkspaceServiceServer;
 use tonic::service::Routes;
+use tower::util::MapRequestLayer;
 
 use crate::exit_code::WithExitCodes;
 use crate::repeats::Repeats;
@@ -53,7 +57,16 @@ pub(crate) fn routes(services: Services) -> axum::Router {
         .add_service(served!(TokenServiceServer))
         .add_service(served!(ServerServiceServer))
         .into_axum_router()
+        .layer(MapRequestLayer::new(|request: Request<Body>| {
+            request.map(|body| Body::new(body.map_err(|error| Left(error.to_string()))))
+        }))
 }
+
+/// Why there is no more of a request. tonic takes a caller who leaves in the middle for one who has
+/// said all, and half a file would be stored as a whole one: so it is not told that it was that.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Left(String);
 
 /// Whether a path is one of a method, so that names callers make up are not taken for one.
 pub(crate) fn is_method(path: &str) -> bool {
