@@ -38,6 +38,9 @@ pub struct Range {
 #[derive(Debug)]
 pub struct Content {
     source: Source,
+    /// How the rest can be asked for: one that is stopped in between is read on from where its files
+    /// are then.
+    rest: Box<(Sandboxes, FileAt, Range)>,
 }
 
 #[derive(Debug)]
@@ -106,7 +109,7 @@ impl Sandboxes {
                 Source::Disk { reading: reading.into(), at: range.offset, end }
             }
         };
-        Ok(Content { source })
+        Ok(Content { source, rest: Box::new((self.clone(), at.clone(), range)) })
     }
 
     fn open_on_disk(&self, held: &Held, at: &FileAt) -> Result<Reading> {
@@ -159,6 +162,22 @@ struct Put {
 impl Content {
     /// The next bytes; none at the end.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut step = self.step().await;
+        if step.as_ref().is_err_and(|problem| problem.code == Code::SandboxNotRunning) {
+            let (sandboxes, at, range) = &*self.rest;
+            let reach = sandboxes.reach_in_turn(&at.account, &at.sandbox).await?;
+            *self = sandboxes.read_at(reach, at, *range).await?;
+            step = self.step().await;
+        }
+        if let Ok(Some(bytes)) = &step {
+            let (read, range) = (bytes.len() as u64, &mut self.rest.2);
+            range.offset += read;
+            range.length = range.length.map(|length| length.saturating_sub(read));
+        }
+        step
+    }
+
+    async fn step(&mut self) -> Result<Option<Vec<u8>>> {
         match &mut self.source {
             Source::Warden(call) => loop {
                 match call.steps.next().await.map_err(problem_of)? {
