@@ -29,6 +29,10 @@ if [ ! -x "$RINGFENCE" ]; then
     echo "error: there is no program $RINGFENCE; build it or set RINGFENCE" >&2
     exit 2
 fi
+# A copy: another suite builds wheels, and then the program is not there for a moment.
+mkdir -p "$root/target/tmp/$suite"
+cp -f "$RINGFENCE" "$root/target/tmp/$suite/ringfence"
+RINGFENCE=$root/target/tmp/$suite/ringfence
 export RINGFENCE
 if [ "$suite" = sdk ]; then
     export RINGFENCE_BINARY="$RINGFENCE" PYTHONPATH="$root/sdk/python"
