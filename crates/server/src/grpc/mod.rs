@@ -57,9 +57,12 @@ pub(crate) fn routes(services: Services) -> axum::Router {
         .add_service(served!(TokenServiceServer))
         .add_service(served!(ServerServiceServer))
         .into_axum_router()
-        .layer(MapRequestLayer::new(|request: Request<Body>| {
-            request.map(|body| Body::new(body.map_err(|error| Left(error.to_string()))))
-        }))
+        .layer(MapRequestLayer::new(|request: Request<Body>| request.map(noticing)))
+}
+
+/// A body whose reader hears that the caller has left.
+fn noticing(body: Body) -> Body {
+    Body::new(body.map_err(|error| Left(error.to_string())))
 }
 
 /// Why there is no more of a request. tonic takes a caller who leaves in the middle for one who has
@@ -89,4 +92,31 @@ pub(crate) struct Services {
     pub(crate) codebases: Codebases,
     pub(crate) store: Store,
     pub(crate) repeats: Repeats,
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use ringfence_wire::v1::UploadChunk;
+    use tonic::codec::Codec;
+    use tonic::{Status, Streaming};
+    use tonic_prost::ProstCodec;
+
+    use super::*;
+
+    async fn heard(prepare: fn(Body) -> Body) -> Result<Option<UploadChunk>, Status> {
+        let left = [Err::<Frame<Bytes>, _>(Status::cancelled("the caller has left"))];
+        let body = prepare(Body::new(StreamBody::new(tokio_stream::iter(left))));
+        let decoder = ProstCodec::<UploadChunk, UploadChunk>::default().decoder();
+        Streaming::new_request(decoder, body, None, None).message().await
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_leaves_has_not_said_all() {
+        assert!(heard(noticing).await.is_err());
+        // Should this ever be an error by itself, nothing has to be done about it.
+        assert_eq!(heard(|body| body).await.unwrap(), None);
+    }
 }
