@@ -1,11 +1,15 @@
 //! Mount interfaces: private read-only clones of a tree, detaching what a crash left behind.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::CWD;
-use rustix::mount::{OpenTreeFlags, UnmountFlags, open_tree, unmount};
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree, unmount};
+use rustix::thread::{
+    ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, unshare_unsafe,
+};
 
 /// `struct mount_attr` of mount_setattr(2).
 #[repr(C)]
@@ -54,6 +58,29 @@ fn set_readonly(tree: &OwnedFd) -> io::Result<()> {
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Clones the mount at `path`, attached nowhere.
+pub fn clone_mount(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    Ok(open_tree(CWD, path, flags)?)
+}
+
+/// Attaches a tree that is attached nowhere in the mount namespace of another process, at a
+/// directory as that process has it. A symlink there is not followed.
+///
+/// The thread that does it is one of its own: what it enters, it does not leave again.
+pub fn attach_elsewhere(tree: OwnedFd, pidfd: &OwnedFd, target: &'static CStr) -> io::Result<()> {
+    let pidfd = pidfd.try_clone()?;
+    let attach = move || -> io::Result<()> {
+        // SAFETY: of what threads share, only the current directory, root and umask are unshared.
+        unsafe { unshare_unsafe(UnshareFlags::FS)? };
+        move_into_thread_name_spaces(pidfd.as_fd(), ThreadNameSpaceType::MOUNT)?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        Ok(move_mount(tree.as_fd(), c"", CWD, target, flags)?)
+    };
+    let thread = std::thread::Builder::new().name("attach".into()).spawn(attach)?;
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has failed")))
 }
 
 /// Detaches whatever is mounted at `path`, even if the server behind it is dead or busy.
