@@ -6,6 +6,7 @@ use ringfence_policy::Rule;
 use ringfence_wire::v1;
 
 use crate::client::connect::Server;
+use crate::client::images;
 use crate::client::trouble::told;
 use crate::failure::Failure;
 use crate::private::Private;
@@ -41,6 +42,7 @@ impl OwnSandbox {
     pub(crate) async fn start(wanted: Wanted) -> Result<Self, Failure> {
         let private = Private::for_sandboxes(&wanted.state).await?;
         let server = &private.server;
+        images::fetch(server, &wanted.sandbox).await?;
         let codebase = server.codebases().create_codebase(wanted.codebase).await.map_err(told)?;
         let codebase_id = codebase.into_inner().id;
         let request = v1::CreateSandboxRequest { codebase_id, start: true, ..wanted.sandbox };

@@ -93,6 +93,7 @@ pub(crate) fn settings(records: PathBuf, belongs: Belongs) -> Result<Settings, F
         journals_kept: Duration::from_secs(30 * 24 * 60 * 60),
         // Nobody can reach it there.
         host_network: true,
+        fetch_images: true,
         belongs,
     })
 }

@@ -29,6 +29,7 @@ Examples:
   ringfence run . -- pytest
   ringfence run --preset development --apply . -- npm run format
   ringfence run --rule 'write:/**' --memory 1G --timeout 5m . -- sh -c 'make && make check'
+  ringfence run --runtime docker --image python:3.11-slim . -- python3 -m unittest
   ringfence run --net host --ro-path ~/.rustup --env PATH=/usr/bin:$HOME/.rustup/bin . -- cargo build
   ringfence run --discard --json record.json . -- ./untrusted.sh")]
 pub(crate) struct RunArgs {

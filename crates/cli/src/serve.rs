@@ -122,6 +122,7 @@ fn options(asked: &ServeOptions, args: &ServeArgs) -> Result<Options, Failure> {
             state: place,
             belongs: Belongs::Host,
             host_network: asked.require_token || listen.is_none_or(is_far),
+            fetch_images: !asked.no_image_fetch,
             program: std::env::current_exe().map_err(Failure::broken)?,
             users: HOST_LOCKS.into(),
             most_per_account: asked.max_sandboxes.unwrap_or(USUAL_SANDBOXES),

@@ -34,6 +34,9 @@ pub(crate) struct ServeOptions {
     /// Stop all sandboxes when the server ends
     #[arg(long, env = "RINGFENCE_STOP_SANDBOXES")]
     pub(crate) stop_sandboxes: bool,
+    /// Refuse images that the container engine does not have yet, instead of fetching them
+    #[arg(long, env = "RINGFENCE_NO_IMAGE_FETCH")]
+    pub(crate) no_image_fetch: bool,
     /// How many sandboxes an account may have [default: 1000]
     #[arg(long, value_name = "N", env = "RINGFENCE_MAX_SANDBOXES")]
     pub(crate) max_sandboxes: Option<usize>,
@@ -121,6 +124,7 @@ impl ServeOptions {
             tls_key: self.tls_key.or(other.tls_key),
             require_token: self.require_token || other.require_token,
             stop_sandboxes: self.stop_sandboxes || other.stop_sandboxes,
+            no_image_fetch: self.no_image_fetch || other.no_image_fetch,
             max_sandboxes: self.max_sandboxes.or(other.max_sandboxes),
             max_file_size: self.max_file_size.or(other.max_file_size),
             max_codebase_size: self.max_codebase_size.or(other.max_codebase_size),

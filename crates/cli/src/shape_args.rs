@@ -19,6 +19,16 @@ pub(crate) enum NetworkArg {
     None,
     /// Whatever the host reaches
     Host,
+    /// A network of the container engine's, with the runtime docker
+    Bridge,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum RuntimeArg {
+    /// Namespaces made by bubblewrap, with the programs of this host
+    Bwrap,
+    /// A container with the programs of an image
+    Docker,
 }
 
 /// What the sandbox is made of.
@@ -42,6 +52,18 @@ pub(crate) struct ShapeArgs {
     /// What the inside can reach
     #[arg(long, value_enum, default_value = "none")]
     net: NetworkArg,
+
+    /// What isolates it; docker if an image is given, bwrap if not
+    #[arg(long, value_enum)]
+    runtime: Option<RuntimeArg>,
+
+    /// The image whose programs are used, with the runtime docker
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+
+    /// Run everything as the user that the image names, instead of one that nobody else is
+    #[arg(long, requires = "image")]
+    image_user: bool,
 
     /// Set a variable inside; nothing of this environment is passed on otherwise; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
@@ -68,11 +90,21 @@ impl ShapeArgs {
         let network = match self.net {
             NetworkArg::None => v1::NetworkMode::None,
             NetworkArg::Host => v1::NetworkMode::Host,
+            NetworkArg::Bridge => v1::NetworkMode::Bridge,
+        };
+        // An image says which runtime is meant.
+        let runtime = match (self.runtime, &self.image) {
+            (Some(RuntimeArg::Docker), _) | (None, Some(_)) => v1::RuntimeType::Docker,
+            (Some(RuntimeArg::Bwrap), _) => v1::RuntimeType::Bwrap,
+            (None, None) => v1::RuntimeType::Unspecified,
         };
         Ok(v1::CreateSandboxRequest {
             permissions: to_wire(&self.rules()?),
             resources: Some(self.limits()?),
             network: network.into(),
+            runtime: runtime.into(),
+            image: self.image.clone().unwrap_or_default(),
+            image_user: self.image_user,
             env: variables(&self.env)?,
             read_only_paths: self.read_only()?,
             ..Default::default()

@@ -67,7 +67,11 @@ pub(crate) fn init_if_asked() -> Option<ExitCode> {
     if std::env::args_os().nth(1).is_none_or(|word| word != "init") {
         return None;
     }
-    match ringfence_sys::files::take_inherited(ringfence_init::SOCKET) {
+    let socket = match std::env::args_os().nth(2) {
+        Some(path) => ringfence_init::connect(path.as_ref()),
+        None => ringfence_sys::files::take_inherited(ringfence_init::SOCKET),
+    };
+    match socket {
         Ok(socket) => Some(ringfence_init::serve(socket)),
         Err(_) => {
             eprintln!("error: init is started by a warden, not by hand");

@@ -2,6 +2,7 @@
 //!
 //! | module | what is in it |
 //! |---|---|
+//! | `containers` | what container engines have |
 //! | [`problem`] | why something could not be done |
 //! | [`id`] | names of things |
 //! | [`store`] | records, in SQLite |
@@ -10,13 +11,16 @@
 //! | [`wardens`] | the processes that own sandboxes: starting, asking, cleaning up after them |
 
 pub mod codebases;
+mod containers;
 pub mod id;
 pub mod problem;
 pub mod sandboxes;
 pub mod store;
 pub mod wardens;
 
+pub use containers::runtimes;
 pub use ringfence_runtime::Limits;
+pub use ringfence_runtime::docker::Step as FetchStep;
 
 use problem::{Problem, Result};
 

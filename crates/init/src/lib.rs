@@ -17,7 +17,20 @@ mod serve;
 mod terminal;
 mod trees;
 
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
 pub use serve::serve;
 
 /// Where the socket to the warden is found.
 pub const SOCKET: i32 = 3;
+
+/// Where no descriptor can be handed down, in a container, the warden is found by a path. Waits until
+/// it has put everything in place: what init does to itself depends on what is mounted.
+pub fn connect(path: &Path) -> io::Result<OwnedFd> {
+    let mut socket = UnixStream::connect(path)?;
+    socket.read_exact(&mut [0])?;
+    Ok(socket.into())
+}

@@ -101,7 +101,7 @@ pub fn hostname(id: &str) -> String {
 pub(crate) fn resolver(network: Network, host: &Path) -> String {
     const ENOUGH: u64 = 64 * 1024;
     match network {
-        Network::None => String::new(),
+        Network::None | Network::Bridge => String::new(),
         Network::Host => {
             let mut text = String::new();
             // A host without one resolves what /etc/hosts knows; so does the sandbox.

@@ -4,11 +4,12 @@
 //! and hand back the socket to it. What runs inside, and on whose behalf, is not known here; nor
 //! are policies, layers or storage.
 //!
-//! Start with [`Runtime`], then [`bwrap`]. [`cgroup`] is where limits are made and processes are
+//! Start with [`Runtime`], then [`bwrap`] or [`docker`]. [`cgroup`] is where limits are made and processes are
 //! counted and killed; [`stage`] prepares what the inside sees beside the workspace.
 
 pub mod bwrap;
 pub mod cgroup;
+pub mod docker;
 pub mod etc;
 pub mod limits;
 pub mod probe;
@@ -22,6 +23,7 @@ use ringfence_sys::spawn::Child;
 use serde::{Deserialize, Serialize};
 
 use cgroup::SandboxGroup;
+use docker::Container;
 pub use limits::Limits;
 use stage::Stage;
 
@@ -34,6 +36,8 @@ pub enum Network {
     None,
     /// Whatever the host reaches.
     Host,
+    /// A network of the container engine's.
+    Bridge,
 }
 
 /// Everything a runtime needs to start init. All paths are host paths in the mount namespace of
@@ -41,6 +45,8 @@ pub enum Network {
 #[derive(Debug)]
 pub struct Start {
     pub id: String,
+    /// The sandbox's own directory.
+    pub dir: PathBuf,
     /// The guarded workspace, already mounted; seen inside at `/workspace`.
     pub workspace: PathBuf,
     /// Directories that live as long as the sandbox, seen as the user's home and as `/tmp`.
@@ -51,8 +57,8 @@ pub struct Start {
     /// Further host paths shown read-only at the same place.
     pub read_only: Vec<PathBuf>,
     pub network: Network,
-    /// The limit of memory, if there is one: filesystems in memory are kept below it.
-    pub memory: Option<u64>,
+    /// Enforced by the groups of the sandbox; filesystems in memory are kept below that of memory.
+    pub limits: Limits,
     /// The host user and group to be outside. `None`: the caller's own.
     pub user: Option<(u32, u32)>,
     /// A directory to put what init will see together in. It is covered with a private filesystem,
@@ -68,20 +74,44 @@ pub struct Started {
     pub child: Child,
     /// The socket to init: descriptor 3 there.
     pub socket: OwnedFd,
-    /// What bwrap and then init said on standard error, as a file in memory: read it with
-    /// [`complaint`](Self::complaint).
-    pub stderr: OwnedFd,
+    /// Variables that the inside brings along, as `NAME=value`.
+    pub env: Vec<String>,
     /// Init, as the host numbers it.
     pub init_pid: i32,
     /// Its descriptor, unless it has ended already.
     init: Option<OwnedFd>,
-    stage: Stage,
+    hold: Hold,
+}
+
+/// What the inside was put together from.
+#[derive(Debug)]
+enum Hold {
+    /// With what bwrap and then init said on standard error, as a file in memory.
+    Stage {
+        stage: Stage,
+        stderr: OwnedFd,
+    },
+    Container(Container),
 }
 
 impl Started {
-    /// What was said on standard error so far, at most its first few KiB.
+    /// Init is the outermost process of a container.
+    pub(crate) fn in_container(
+        child: Child,
+        socket: OwnedFd,
+        env: Vec<String>,
+        container: Container,
+    ) -> Self {
+        let init_pid = child.pid.as_raw_pid();
+        Self { child, socket, env, init_pid, init: None, hold: Hold::Container(container) }
+    }
+
+    /// What was said on standard error so far, at most its first few KiB. A container has none.
     pub fn complaint(&self) -> String {
-        bwrap::complaint(&self.stderr)
+        match &self.hold {
+            Hold::Stage { stderr, .. } => bwrap::complaint(stderr),
+            Hold::Container(_) => String::new(),
+        }
     }
 
     /// Waits for init's first word. False if there will be none: bwrap has ended, while what it had
@@ -108,21 +138,42 @@ impl Started {
         }
     }
 
+    /// Ends everything that was started, for who cannot use it.
+    pub fn end(&self) {
+        self.kill();
+        self.clear_away();
+    }
+
     /// To be called when init has said hello: it has everything it needs from the stage, whose binds
     /// would keep the workspace busy when it is to be unmounted.
     pub fn settled(&self) {
-        self.stage.take_down();
+        if let Hold::Stage { stage, .. } = &self.hold {
+            stage.take_down();
+        }
+    }
+
+    /// To be called when everything inside has ended: what was made around it goes too.
+    pub fn clear_away(&self) {
+        if let Hold::Container(container) = &self.hold {
+            container.remove();
+        }
     }
 
     /// Why init never said hello. For a caller whose socket ended before that.
     pub fn failure(&self) -> RuntimeError {
-        bwrap::failure(&self.complaint())
+        match &self.hold {
+            Hold::Stage { .. } => bwrap::failure(&self.complaint()),
+            Hold::Container(_) => docker::ended(),
+        }
     }
 }
 
 /// A way of making isolation.
 pub trait Runtime: Send + Sync {
     fn name(&self) -> &'static str;
+
+    /// How many processes in the groups of a sandbox are ours.
+    fn own_processes(&self) -> u64;
 
     /// Starts init. The calling thread must live as long as the sandbox: what it starts ends with
     /// it.

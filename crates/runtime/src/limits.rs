@@ -14,13 +14,18 @@ pub struct Limits {
     pub cpu_quota: Option<u64>,
     /// The share of a busy processor, relative to 1024 for everybody else.
     pub cpu_shares: Option<u64>,
-    /// Processes and threads, beside the two that are ours (bwrap and init).
+    /// Processes and threads, beside those that are ours.
     pub pids: Option<u64>,
 }
 
 impl Limits {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// With room for processes of ours, which are counted too.
+    pub fn beside(self, ours: u64) -> Self {
+        Self { pids: self.pids.map(|most| most.saturating_add(ours)), ..self }
     }
 }
 

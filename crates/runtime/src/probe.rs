@@ -15,6 +15,7 @@ use crate::RuntimeError;
 use crate::bwrap::{INSTALL, failure, installed};
 use crate::cgroup::hierarchy::Version;
 use crate::cgroup::{Cgroups, Controller};
+use crate::docker::Engine;
 use crate::users::DEFAULT_RANGE;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub fn findings() -> Vec<Finding> {
     let mut findings = vec![kernel(&release), bubblewrap(), namespaces(), fuse()];
     findings.push(passthrough(&release, geteuid().is_root()));
     findings.extend(cgroups());
-    findings.extend([seccomp(), landlock(), storage(Path::new("/"))]);
+    findings.extend([seccomp(), landlock(), storage(Path::new("/")), engine()]);
     findings
 }
 
@@ -232,6 +233,23 @@ fn storage(root: &Path) -> Finding {
     }
 }
 
+/// Only for the runtime docker.
+fn engine() -> Finding {
+    const WHAT: &str = "container engine";
+    let answer = Engine::connect().and_then(|engine| engine.about());
+    match (answer, geteuid().is_root()) {
+        (Ok(about), true) => {
+            Finding::ok(WHAT, format!("{} {} at {}", about.name, about.version, about.address))
+        }
+        (Ok(about), false) => Finding::limited(
+            WHAT,
+            format!("{} {} answers, but only root can use it", about.name, about.version),
+            "run as root for sandboxes in images",
+        ),
+        (Err(e), _) => Finding::limited(WHAT, e.to_string(), e.hint().unwrap_or_default()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,6 +290,7 @@ mod tests {
                 "seccomp",
                 "Landlock",
                 "root filesystem",
+                "container engine",
             ]
         );
         for finding in findings {

@@ -144,7 +144,7 @@ impl Stage {
 }
 
 /// Refuses what would cover our own mounts, and what is not there.
-fn may_show(path: &Path) -> Result<(), RuntimeError> {
+pub(crate) fn may_show(path: &Path) -> Result<(), RuntimeError> {
     let refuse = |why: &str, hint: &str| {
         let message = format!("{} cannot be shown inside: {why}", path.display());
         Err(RuntimeError::Refused { message, hint: hint.to_owned() })

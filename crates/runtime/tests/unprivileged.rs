@@ -86,13 +86,14 @@ fn start(dir: &Path) -> Start {
     fs::set_permissions(&init, Permissions::from_mode(0o755)).unwrap();
     Start {
         id: "test-unprivileged".to_owned(),
+        dir: dir.to_owned(),
         workspace: dir.join("workspace"),
         home: dir.join("home"),
         tmp: dir.join("tmp"),
         init,
         read_only: vec!["/usr/share".into()],
         network: Network::None,
-        memory: None,
+        limits: Limits::default(),
         user: None,
         stage: dir.join("stage"),
     }

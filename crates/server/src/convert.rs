@@ -134,7 +134,12 @@ pub(crate) fn sandbox(record: SandboxRecord, info: Option<&Info>) -> v1::Sandbox
     let number = |limit: Option<u64>| limit.unwrap_or(0) as i64;
     let network = match record.network.as_str() {
         "host" => v1::NetworkMode::Host,
+        "bridge" => v1::NetworkMode::Bridge,
         _ => v1::NetworkMode::None,
+    };
+    let runtime = match record.runtime.as_str() {
+        "docker" => v1::RuntimeType::Docker,
+        _ => v1::RuntimeType::Bwrap,
     };
     v1::Sandbox {
         id: record.id,
@@ -146,8 +151,9 @@ pub(crate) fn sandbox(record: SandboxRecord, info: Option<&Info>) -> v1::Sandbox
         started_at: record.started_ms.map(time),
         stopped_at: record.stopped_ms.map(time),
         expires_at: record.expires_ms.map(time),
-        runtime: v1::RuntimeType::Bwrap.into(),
+        runtime: runtime.into(),
         image: record.image,
+        image_user: record.image_user,
         resources: limited.iter().any(Option::is_some).then(|| v1::ResourceLimits {
             memory_bytes: number(limited[0]),
             cpu_quota: number(limited[1]),

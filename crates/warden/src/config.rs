@@ -39,6 +39,12 @@ pub struct Config {
     /// Home and temporary files outlive this warden: the sandbox may be started again.
     #[serde(default)]
     pub keeps_files: bool,
+    /// Run in a container of this image, by a container engine, and not by bubblewrap.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// Be who the image says, and not a user of the host that nobody else is.
+    #[serde(default)]
+    pub image_user: bool,
     /// The bubblewrap to use instead of the one that is found.
     #[serde(default)]
     pub bwrap: Option<PathBuf>,

@@ -6,6 +6,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `ground` | the user, directories and runtime that a sandbox stands on |
 //! | [`life`] | from a description to a sandbox that runs, and to nothing left of it |
 //! | `serve` | calls on the socket, one thread each |
 //! | `sandbox` | what everything that runs shares |
@@ -25,6 +26,7 @@ pub mod config;
 mod environment;
 mod exec;
 pub mod files;
+mod ground;
 mod inside;
 pub mod journal;
 mod layer;

@@ -5,9 +5,9 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,22 +16,20 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use ringfence_fs::MountError;
 use ringfence_fs::events;
-use ringfence_fs::guard::Owner;
-use ringfence_fs::mount::{MountOptions, mount};
+use ringfence_fs::mount::mount;
 use ringfence_link::VERSION;
 use ringfence_link::socket::SocketPath;
 use ringfence_link::warden::{Failure, Info};
 use ringfence_policy::{Policy, Rule};
-use ringfence_runtime::bwrap::Bwrap;
 use ringfence_runtime::cgroup::SandboxGroup;
-use ringfence_runtime::users::{HostUser, Users};
-use ringfence_runtime::{Network, Runtime, RuntimeError, Start, Started};
+use ringfence_runtime::{Network, RuntimeError, Started};
 use ringfence_sys::files::Locked;
 use ringfence_sys::probe::{FuseDevice, fuse_device};
 use ringfence_sys::removal::remove_tree;
 
 use crate::config::Config;
 use crate::environment::invalid;
+use crate::ground::{Allotted, Places, mount_options, runtime_of, start_of, with_image};
 use crate::inside::Inside;
 use crate::journal::event::{Limits, PolicyChanged, PolicyInForce, SandboxEnded, SandboxStarted};
 use crate::journal::{Event, Journal, JournalError, Options};
@@ -64,7 +62,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    fn io(step: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(step: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { step, source }
     }
 
@@ -83,7 +81,7 @@ pub struct Warden {
     sandbox: Arc<Sandbox>,
     outermost: Started,
     stop: Receiver<String>,
-    _user: Option<HostUser>,
+    _user: Allotted,
     _lock: Locked,
 }
 
@@ -96,16 +94,18 @@ impl std::fmt::Debug for Warden {
 impl Warden {
     /// Starts the sandbox. Must be called by the main thread before there are others, which must
     /// then call [`Warden::run`]: what is started ends with the thread that started it.
-    pub fn start(config: Config) -> Result<Self, StartError> {
+    pub fn start(mut config: Config) -> Result<Self, StartError> {
         let policy = Arc::new(Policy::compile(config.rules.clone())?);
         let lock = own(&config.dir)?;
         check_fuse()?;
         ringfence_sys::namespaces::enter_private_mounts()
             .map_err(StartError::io("enter namespaces of its own"))?;
         rustix::process::umask(rustix::fs::Mode::empty());
-        let user = allot_user(&config)?;
-        let ids = user.as_ref().map(HostUser::ids);
-        let group = SandboxGroup::create(&config.id, &config.limits, ids)?;
+        let runtime = runtime_of(&config);
+        let user = Allotted::for_sandbox(&config)?;
+        let ids = user.ids;
+        let limits = config.limits.beside(runtime.own_processes());
+        let group = SandboxGroup::create(&config.id, &limits, ids)?;
         let places = Places::make(&config.dir, ids).map_err(StartError::io("make directories"))?;
         let origins = Arc::new(Origins::default());
         let (sink, events) = events::channel(EVENTS);
@@ -117,9 +117,11 @@ impl Warden {
             mount(&mount_options(&config, &places, ids), policy, sink.clone(), move || {
                 let _ = lost.send("the workspace was unmounted".into());
             })?;
-        let outermost = launch(&config, &places, ids, &group)?;
+        let outermost = runtime.start(&start_of(&config, &places, ids)?, &group)?;
         let inside = greet(&outermost)?;
-        check_network(config.network, inside.confinement().landlock)?;
+        check_network(config.network, inside.confinement().landlock)
+            .inspect_err(|_| outermost.end())?;
+        config.env = with_image(&outermost.env, &config.env);
         let journal = Arc::new(open_journal(&config)?);
         let ledger = Arc::new(Ledger::default());
         let (reader, record) = (ledger.clone(), journal.clone());
@@ -127,7 +129,7 @@ impl Warden {
             .name("events".into())
             .spawn(move || reader.follow(&events, &record))
             .map_err(StartError::io("start a thread"))?;
-        let info = describe(&config, ids, &inside, &group, outermost.init_pid);
+        let info = describe(&config, runtime.name(), ids, &inside, &group, outermost.init_pid);
         let sandbox = Arc::new(Sandbox {
             info,
             inside,
@@ -214,6 +216,7 @@ impl Warden {
             Some(self.outermost.child.pid),
             rustix::process::WaitOptions::NOHANG,
         );
+        self.outermost.clear_away();
         sandbox.reactor.settle(Duration::from_secs(2));
         sandbox.sessions.wait_closed(Duration::from_secs(2));
         sandbox.answer_calls(Duration::from_millis(500));
@@ -280,85 +283,6 @@ fn check_fuse() -> Result<(), StartError> {
     }
 }
 
-fn allot_user(config: &Config) -> Result<Option<HostUser>, StartError> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(None);
-    }
-    let users = Users::new(ringfence_runtime::users::DEFAULT_RANGE, &config.users);
-    Ok(Some(users.allocate()?))
-}
-
-/// Where things of the sandbox are on the host.
-struct Places {
-    workspace: PathBuf,
-    home: PathBuf,
-    tmp: PathBuf,
-    stage: PathBuf,
-}
-
-impl Places {
-    fn make(dir: &Path, user: Option<(u32, u32)>) -> io::Result<Self> {
-        let make = |name: &str, mode: u32, owned: bool| {
-            let path = dir.join(name);
-            match std::fs::DirBuilder::new().mode(mode).create(&path) {
-                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-                _ => std::fs::set_permissions(&path, PermissionsExt::from_mode(mode))?,
-            }
-            if let Some(user) = user.filter(|_| owned) {
-                crate::ownership::give(&path, user)?;
-            }
-            Ok(path)
-        };
-        Ok(Self {
-            workspace: make("workspace", 0o755, false)?,
-            home: make("home", 0o700, true)?,
-            tmp: make("tmp", 0o1777, true)?,
-            stage: make("stage", 0o700, false)?,
-        })
-    }
-}
-
-fn mount_options(config: &Config, places: &Places, ids: Option<(u32, u32)>) -> MountOptions {
-    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let (uid, gid) = ids.unwrap_or(own);
-    MountOptions {
-        base: config.base.clone(),
-        base_in_place: true,
-        layer: config.layer.clone(),
-        mountpoint: places.workspace.clone(),
-        mask: config.mask_options(),
-        owner: Owner { uid, gid },
-        passthrough: true,
-    }
-}
-
-fn launch(
-    config: &Config,
-    places: &Places,
-    user: Option<(u32, u32)>,
-    group: &SandboxGroup,
-) -> Result<Started, StartError> {
-    let init = std::env::current_exe().map_err(StartError::io("find this program"))?;
-    let stage = match user {
-        Some(_) => PathBuf::from(ringfence_runtime::stage::PLACE),
-        None => places.stage.clone(),
-    };
-    let start = Start {
-        id: config.id.clone(),
-        workspace: places.workspace.clone(),
-        home: places.home.clone(),
-        tmp: places.tmp.clone(),
-        init,
-        read_only: config.read_only.clone(),
-        network: config.network,
-        memory: config.limits.memory,
-        user,
-        stage,
-    };
-    let bwrap = config.bwrap.as_ref().map_or_else(Bwrap::default, Bwrap::at);
-    Ok(bwrap.start(&start, group)?)
-}
-
 /// Takes init's first message; what bwrap complained about is the better reason if there is none.
 fn greet(outermost: &Started) -> Result<Arc<Inside>, StartError> {
     let socket = outermost.socket.try_clone().map_err(StartError::io("reach the inside"))?;
@@ -368,7 +292,7 @@ fn greet(outermost: &Started) -> Result<Arc<Inside>, StartError> {
     match inside {
         Some(Ok(inside)) => Ok(inside),
         _ => {
-            outermost.kill();
+            outermost.end();
             Err(outermost.failure().into())
         }
     }
@@ -378,7 +302,7 @@ fn greet(outermost: &Started) -> Result<Arc<Inside>, StartError> {
 /// of its services (desktops, daemons) out of reach.
 fn check_network(network: Network, landlock: u32) -> Result<(), RuntimeError> {
     const SCOPES: u32 = 6;
-    if network == Network::None || landlock >= SCOPES {
+    if network != Network::Host || landlock >= SCOPES {
         return Ok(());
     }
     Err(RuntimeError::Unsupported {
@@ -401,6 +325,7 @@ fn open_journal(config: &Config) -> Result<Journal, JournalError> {
 
 fn describe(
     config: &Config,
+    runtime: &str,
     ids: Option<(u32, u32)>,
     inside: &Inside,
     group: &SandboxGroup,
@@ -411,7 +336,7 @@ fn describe(
     Info {
         id: config.id.clone(),
         version: VERSION,
-        runtime: "bwrap".into(),
+        runtime: runtime.into(),
         uid: ids.map_or_else(|| rustix::process::geteuid().as_raw(), |(uid, _)| uid),
         network: network_name(config.network).into(),
         seccomp: confinement.seccomp,
@@ -430,6 +355,7 @@ fn network_name(network: Network) -> &'static str {
     match network {
         Network::None => "none",
         Network::Host => "host",
+        Network::Bridge => "bridge",
     }
 }
 

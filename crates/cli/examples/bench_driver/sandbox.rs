@@ -91,6 +91,8 @@ impl Maker {
             read_only: vec![],
             ends_with_caller: true,
             keeps_files: false,
+            image: std::env::var("RINGFENCE_BENCH_IMAGE").ok(),
+            image_user: false,
             bwrap: None,
             users: self.scratch.join("users"),
         })

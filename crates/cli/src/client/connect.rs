@@ -8,6 +8,7 @@ use hyper_util::rt::TokioIo;
 use ringfence_wire::v1;
 use ringfence_wire::v1::audit_service_client::AuditServiceClient;
 use ringfence_wire::v1::codebase_service_client::CodebaseServiceClient;
+use ringfence_wire::v1::image_service_client::ImageServiceClient;
 use ringfence_wire::v1::process_service_client::ProcessServiceClient;
 use ringfence_wire::v1::sandbox_service_client::SandboxServiceClient;
 use ringfence_wire::v1::server_service_client::ServerServiceClient;
@@ -275,6 +276,7 @@ services! {
     processes: ProcessServiceClient,
     terminals: TerminalServiceClient,
     audit: AuditServiceClient,
+    images: ImageServiceClient,
     tokens: TokenServiceClient,
 }
 

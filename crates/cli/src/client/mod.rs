@@ -8,6 +8,7 @@
 //! | [`attached`], [`input`], [`signals`] | a command with the streams and signals of this process |
 //! | [`terminal`] | a terminal put through to this one |
 //! | [`codebase`], [`push`], [`walk`], [`staging`] | stored files |
+//! | [`images`] | what sandboxes run in |
 //! | [`sandbox`] | sandboxes and what is in them |
 //! | [`session`], [`process`], [`token`] | shells that live on, the background, who may call |
 
@@ -15,6 +16,7 @@ pub(crate) mod attached;
 pub(crate) mod codebase;
 pub(crate) mod completions;
 pub(crate) mod connect;
+pub(crate) mod images;
 mod input;
 pub(crate) mod process;
 mod push;

@@ -223,6 +223,7 @@ pub(super) mod tests {
             journals_kept: kept,
             belongs: Belongs::Host,
             host_network: false,
+            fetch_images: false,
         };
         Sandboxes::new(settings, store, codebases)
     }

@@ -1,15 +1,19 @@
 //! What can be asked for, and what is refused before anything is made.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ringfence_policy::{Policy, Rule};
 use ringfence_runtime::cgroup::{Cgroups, Controller};
+use ringfence_runtime::docker::Step;
 use ringfence_runtime::{Limits, Network};
 
 use super::Sandboxes;
+use super::reach::blocking;
 use crate::Caller;
+use crate::containers;
 use crate::id::Kind;
 use crate::problem::{Code, Problem, Result};
 use crate::store::{SandboxRecord, Status, now_ms};
@@ -24,6 +28,8 @@ pub struct CreateSandbox {
     pub env: BTreeMap<String, String>,
     pub runtime: RuntimeChoice,
     pub image: String,
+    /// Be who the image says.
+    pub image_user: bool,
     pub limits: Limits,
     pub network: NetworkChoice,
     pub read_only_paths: Vec<PathBuf>,
@@ -31,6 +37,10 @@ pub struct CreateSandbox {
     pub leased: bool,
     pub snapshot_id: Option<String>,
 }
+
+/// The runtimes, as they are on record.
+pub(super) const BWRAP: &str = "bwrap";
+pub(super) const DOCKER: &str = "docker";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RuntimeChoice {
@@ -49,10 +59,31 @@ pub enum NetworkChoice {
 }
 
 impl Sandboxes {
+    /// Makes sure that what is asked for can be had from a container engine, which may have to fetch
+    /// an image first.
+    pub async fn prepare(&self, wanted: &CreateSandbox) -> Result<()> {
+        match check_runtime(wanted)? {
+            DOCKER => self.fetch_image(&wanted.image, |_| ControlFlow::Continue(())).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes sure that the container engine has an image. Each step is told as it comes; who does
+    /// not want to go on says so.
+    pub async fn fetch_image(
+        &self,
+        name: &str,
+        tell: impl FnMut(Step) -> ControlFlow<()> + Send + 'static,
+    ) -> Result<()> {
+        check_image(name)?;
+        let (name, allowed) = (name.to_owned(), self.inner.settings.fetch_images);
+        blocking(move || containers::ensure(&name, allowed, tell)).await
+    }
+
     /// Puts a sandbox on record; nothing runs yet.
     pub fn create(&self, caller: &Caller, wanted: CreateSandbox) -> Result<SandboxRecord> {
-        check_runtime(&wanted)?;
-        let network = check_network(wanted.network, self.inner.settings.host_network)?;
+        let runtime = check_runtime(&wanted)?;
+        let network = check_network(&wanted, self.inner.settings.host_network)?;
         check_limits(&wanted.limits)?;
         check_rules(&wanted.rules)?;
         check_names(&wanted.env)?;
@@ -77,8 +108,9 @@ impl Sandboxes {
             rules: wanted.rules,
             labels: wanted.labels,
             env: wanted.env,
-            runtime: "bwrap".into(),
+            runtime: runtime.into(),
             image: wanted.image,
+            image_user: wanted.image_user,
             memory: wanted.limits.memory,
             cpu_quota: wanted.limits.cpu_quota,
             cpu_shares: wanted.limits.cpu_shares,
@@ -101,25 +133,35 @@ impl Sandboxes {
 }
 
 /// Never another runtime than the one that was asked for.
-fn check_runtime(wanted: &CreateSandbox) -> Result<()> {
+fn check_runtime(wanted: &CreateSandbox) -> Result<&'static str> {
     match (wanted.runtime, wanted.image.is_empty()) {
         (RuntimeChoice::Docker, true) => {
             Err(Problem::invalid("the runtime docker needs an image: name one in `image`"))
         }
-        (RuntimeChoice::Docker, false) => {
-            Err(Problem::new(Code::Unsupported, "this server has no runtime docker")
-                .with("runtime", "docker"))
-        }
+        (RuntimeChoice::Docker, false) => check_image(&wanted.image).map(|()| DOCKER),
         (_, false) => {
             Err(Problem::invalid("the runtime bwrap takes no image: leave `image` empty"))
         }
-        (_, true) => Ok(()),
+        (_, true) if wanted.image_user => {
+            Err(Problem::invalid("`image_user` is for the runtime docker: there is no image"))
+        }
+        (_, true) => Ok(BWRAP),
+    }
+}
+
+/// What an engine would make of other names is not for a caller to find out.
+pub fn check_image(name: &str) -> Result<()> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    match starts_well && name.len() <= 512 && name.chars().all(good) {
+        true => Ok(()),
+        false => Err(Problem::invalid(format!("{name:?} is no name of an image"))),
     }
 }
 
 /// With the network of the host goes everything that trusts this host.
-fn check_network(wanted: NetworkChoice, host: bool) -> Result<&'static str> {
-    match wanted {
+fn check_network(wanted: &CreateSandbox, host: bool) -> Result<&'static str> {
+    match wanted.network {
         NetworkChoice::None => Ok("none"),
         NetworkChoice::Host if host => Ok("host"),
         NetworkChoice::Host => {
@@ -129,6 +171,7 @@ fn check_network(wanted: NetworkChoice, host: bool) -> Result<&'static str> {
                 .with("network", "host")
                 .with("hint", "start the server with --require-token, or with --listen off"))
         }
+        NetworkChoice::Bridge if wanted.runtime == RuntimeChoice::Docker => Ok("bridge"),
         NetworkChoice::Bridge => {
             Err(Problem::invalid("the network `bridge` needs the runtime docker"))
         }
@@ -138,6 +181,7 @@ fn check_network(wanted: NetworkChoice, host: bool) -> Result<&'static str> {
 pub(super) fn network_of(name: &str) -> Network {
     match name {
         "host" => Network::Host,
+        "bridge" => Network::Bridge,
         _ => Network::None,
     }
 }

@@ -1,5 +1,6 @@
 //! Start, stop, destroy. Repeating one of them succeeds.
 
+use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use ringfence_runtime::Limits;
 use ringfence_sys::removal::remove_tree;
 use ringfence_warden::Config;
 
-use super::create::network_of;
+use super::create::{DOCKER, network_of};
 use super::layers::Ground;
 use super::reach::blocking;
 use super::{Belongs, Live, Running, Sandboxes, private};
@@ -31,6 +32,9 @@ impl Sandboxes {
         let record = self.get(account, id)?;
         if record.status == Status::Running {
             return Ok(record);
+        }
+        if record.runtime == DOCKER {
+            self.fetch_image(&record.image, |_| ControlFlow::Continue(())).await?;
         }
         live.close_journal();
         self.check_journal(id)?;
@@ -206,6 +210,8 @@ impl Sandboxes {
             read_only: record.read_only_paths.clone(),
             ends_with_caller: self.inner.settings.belongs != Belongs::Host,
             keeps_files: !self.is_of_command(),
+            image_user: record.image_user,
+            image: (record.runtime == DOCKER).then(|| record.image.clone()),
             bwrap: std::env::var_os("RINGFENCE_BWRAP").map(Into::into),
             users: self.inner.settings.users.clone(),
             dir,

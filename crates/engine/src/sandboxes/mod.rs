@@ -67,6 +67,8 @@ pub struct Settings {
     /// Whether sandboxes may have the network of the host. Not while this server answers anybody
     /// on that network.
     pub host_network: bool,
+    /// Whether images are fetched that the container engine does not have.
+    pub fetch_images: bool,
     /// The one binary, which is started as the warden.
     pub program: PathBuf,
     /// Where users are allotted from, if the server runs as root.

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use ringfence_link::warden::{Reply, Request};
 
+use super::reach::blocking;
 use super::{Sandboxes, life, private};
+use crate::containers;
 use crate::problem::{Problem, Result};
 use crate::store::{SandboxRecord, Status};
 use crate::wardens::call::Call;
@@ -45,6 +47,10 @@ impl Sandboxes {
         }
         self.extend_leases(&records)?;
         self.remove_strangers(&records, &mut done).await?;
+        let all = self.all_dirs();
+        for id in blocking(move || Ok(containers::sweep(&all))).await? {
+            done.push(format!("a container of {id} was left; it is removed"));
+        }
         for record in self.inner.store.all_sandboxes()? {
             if let Err(problem) = self.settle_layer(record.clone()) {
                 done.push(format!("the layer of {} cannot be opened: {problem}", record.id));

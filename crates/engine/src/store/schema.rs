@@ -6,7 +6,7 @@ use super::OpenError;
 
 /// What makes each version of the tables out of the one before. A step that was released is never
 /// changed, only followed by another.
-pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+pub(super) const STEPS: &[&str] = &[VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 const VERSION_1: &str = "
 CREATE TABLE accounts (
@@ -153,6 +153,11 @@ CREATE INDEX codebases_fleeting ON codebases (id) WHERE fleeting;
 const VERSION_4: &str = "
 -- Patterns of what is left out unless something stronger brings it back.
 ALTER TABLE codebases ADD COLUMN default_mask TEXT NOT NULL DEFAULT '[]';
+";
+
+const VERSION_5: &str = "
+-- Whether everything in it runs as the user of its image.
+ALTER TABLE sandboxes ADD COLUMN image_user INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// Brings the tables up to date, one transaction for each step.

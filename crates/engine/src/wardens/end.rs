@@ -61,6 +61,9 @@ pub fn clean_up(dir: &Path, id: &str, users: &Path) {
     if let Ok(cgroups) = Cgroups::of_this_host() {
         let _ = cgroups.remove_leftovers(id);
     }
+    if let Err(error) = ringfence_runtime::docker::remove_leftovers(dir, id) {
+        tracing::warn!(sandbox = id, %error, "its container may be left");
+    }
     Users::new(DEFAULT_RANGE, users).sweep();
     for name in ["warden.sock", "config.json"] {
         let _ = std::fs::remove_file(dir.join(name));

@@ -20,7 +20,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use crate::cgroup::SandboxGroup;
 use crate::stage::Stage;
-use crate::{Runtime, RuntimeError, Start, Started};
+use crate::{Hold, Runtime, RuntimeError, Start, Started};
 pub(crate) use failure::{INSTALL, complaint, failure};
 pub use plan::{INIT, Plan, System, arguments};
 
@@ -52,6 +52,11 @@ impl Bwrap {
 impl Runtime for Bwrap {
     fn name(&self) -> &'static str {
         "bwrap"
+    }
+
+    /// bwrap, which waits outside of the sandbox's pid namespace, and init.
+    fn own_processes(&self) -> u64 {
+        2
     }
 
     fn start(&self, start: &Start, group: &SandboxGroup) -> Result<Started, RuntimeError> {
@@ -130,7 +135,8 @@ fn finish(child: Child, ends: Ends, stage: Stage) -> Result<Started, RuntimeErro
             let init = descriptor(init_pid);
             make_killable(child.pid.as_raw_pid());
             make_killable(init_pid);
-            Ok(Started { child, socket: ours, stderr, init_pid, init, stage })
+            let hold = Hold::Stage { stage, stderr };
+            Ok(Started { child, socket: ours, env: Vec::new(), init_pid, init, hold })
         }
         None => {
             reap(&child);

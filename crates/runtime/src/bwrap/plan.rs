@@ -54,7 +54,7 @@ impl Plan {
             system: system(Path::new("/")),
             read_only: stage.read_only().to_vec(),
             network: start.network,
-            memory: start.memory,
+            memory: start.limits.memory,
             hostname: hostname(&start.id),
             info_fd,
         }
@@ -98,7 +98,7 @@ fn namespaces(args: &mut Arguments, plan: &Plan) {
     for namespace in ["user", "pid", "ipc", "uts", "cgroup"] {
         args.words(&[&format!("--unshare-{namespace}")]);
     }
-    if plan.network == Network::None {
+    if plan.network != Network::Host {
         args.words(&["--unshare-net"]);
     }
     args.words(&["--disable-userns", "--cap-drop", "ALL"]);

@@ -8,9 +8,6 @@ use super::{ASIDE, Cgroups, Controller, Version};
 use crate::limits::CPU_PERIOD;
 use crate::{Limits, RuntimeError};
 
-/// bwrap, which waits outside of the sandbox's pid namespace, and init.
-const OUR_PROCESSES: u64 = 2;
-
 /// The controller's group of one sandbox.
 #[derive(Debug, Clone)]
 pub(super) struct Seat {
@@ -48,11 +45,7 @@ fn settings(limits: &Limits, controller: Controller, version: Version) -> Vec<Se
     match controller {
         Controller::Memory => limits.memory.map_or_else(Vec::new, |m| memory(m, version)),
         Controller::Cpu => cpu(limits, version),
-        Controller::Pids => limits
-            .pids
-            .map(|n| must("pids.max", n.saturating_add(OUR_PROCESSES)))
-            .into_iter()
-            .collect(),
+        Controller::Pids => limits.pids.map(|n| must("pids.max", n)).into_iter().collect(),
     }
 }
 
@@ -197,7 +190,7 @@ mod tests {
                 "cpu.cfs_period_us=100000",
                 "cpu.cfs_quota_us=150000",
                 "cpu.shares=512",
-                "pids.max=102",
+                "pids.max=100",
             ]
         );
         assert_eq!(
@@ -207,7 +200,7 @@ mod tests {
                 "memory.swap.max=0?",
                 "cpu.max=150000 100000",
                 "cpu.weight=20",
-                "pids.max=102",
+                "pids.max=100",
             ]
         );
     }

@@ -155,6 +155,18 @@ impl SandboxGroup {
         }
     }
 
+    /// Moves a process that was born elsewhere into the groups.
+    pub fn take_in(&self, pid: i32) -> io::Result<()> {
+        let number = pid.to_string();
+        if let Some((group, _)) = &self.unified {
+            group.write("cgroup.procs", &number)?;
+        }
+        for tasks in &self.tasks {
+            rustix::io::write(tasks, number.as_bytes())?;
+        }
+        Ok(())
+    }
+
     /// Makes a group for one command. `None` where there is no version 2: the processes of a
     /// command can then be told apart by best effort only.
     pub fn command(&self, name: &str) -> Result<Option<CommandGroup>, RuntimeError> {

@@ -109,7 +109,7 @@ impl Site {
     }
 
     pub(crate) fn group(&self, limits: &Limits) -> SandboxGroup {
-        SandboxGroup::create(&self.id, limits, Some(self.user.ids())).unwrap()
+        SandboxGroup::create(&self.id, &limits.beside(2), Some(self.user.ids())).unwrap()
     }
 
     /// A start with a shell script in the place of init; its output goes to the socket.
@@ -117,13 +117,14 @@ impl Site {
         let init = self.write("init", &format!("#!/bin/sh\nexec >&3 2>&1\n{script}\n"), 0o755);
         Start {
             id: self.id.clone(),
+            dir: self.dir.path().to_owned(),
             workspace: self.path("workspace"),
             home: self.path("home"),
             tmp: self.path("tmp"),
             init,
             read_only: Vec::new(),
             network: Network::None,
-            memory: None,
+            limits: Limits::default(),
             user: Some(self.user.ids()),
             stage: self.dir.path().join("stage"),
         }

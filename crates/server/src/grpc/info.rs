@@ -22,7 +22,7 @@ impl ServerService for Services {
             server: "ringfence".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             account: caller.account,
-            runtimes: vec!["bwrap".into()],
+            runtimes: ringfence_engine::runtimes(),
             local: caller.local,
             api: API,
             oldest_api: OLDEST_API,

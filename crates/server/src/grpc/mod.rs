@@ -3,6 +3,7 @@
 mod audit;
 mod codebases;
 mod files;
+mod images;
 mod info;
 mod logs;
 mod processes;
@@ -22,6 +23,7 @@ use ringfence_engine::sandboxes::Sandboxes;
 use ringfence_engine::store::Store;
 use ringfence_wire::v1::audit_service_server::AuditServiceServer;
 use ringfence_wire::v1::codebase_service_server::CodebaseServiceServer;
+use ringfence_wire::v1::image_service_server::ImageServiceServer;
 use ringfence_wire::v1::process_service_server::ProcessServiceServer;
 use ringfence_wire::v1::sandbox_service_server::SandboxServiceServer;
 use ringfence_wire::v1::server_service_server::ServerServiceServer;
@@ -54,6 +56,7 @@ pub(crate) fn routes(services: Services) -> axum::Router {
         .add_service(served!(TerminalServiceServer))
         .add_service(served!(WorkspaceServiceServer))
         .add_service(served!(AuditServiceServer))
+        .add_service(served!(ImageServiceServer))
         .add_service(served!(TokenServiceServer))
         .add_service(served!(ServerServiceServer))
         .into_axum_router()

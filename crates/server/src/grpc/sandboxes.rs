@@ -53,6 +53,7 @@ impl Services {
             env: asked.env.into_iter().collect(),
             runtime: convert::runtime(asked.runtime)?,
             image: asked.image,
+            image_user: asked.image_user,
             limits: convert::limits(asked.resources.as_ref())?,
             network: convert::network(asked.network)?,
             read_only_paths: asked.read_only_paths.into_iter().map(Into::into).collect(),
@@ -62,6 +63,7 @@ impl Services {
             codebase_id: asked.codebase_id,
             owner_id: String::new(),
         };
+        self.sandboxes.prepare(&wanted).await?;
         let record = self.sandboxes.create(&caller, wanted)?;
         match asked.start {
             true => Ok(self.shown(self.start_new(&caller.account, &record.id).await?)),

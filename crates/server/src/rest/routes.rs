@@ -2,6 +2,7 @@
 
 use ringfence_wire::v1::audit_service_server::AuditService;
 use ringfence_wire::v1::codebase_service_server::CodebaseService;
+use ringfence_wire::v1::image_service_server::ImageService;
 use ringfence_wire::v1::process_service_server::ProcessService;
 use ringfence_wire::v1::sandbox_service_server::SandboxService;
 use ringfence_wire::v1::server_service_server::ServerService;
@@ -108,6 +109,7 @@ fn screens(table: &mut Table) {
 fn the_server(table: &mut Table) {
     const TOKENS: &str = "/v1/tokens";
     table.unary(Get, "/v1/info", "ServerService.Info", call!(ServerService::info));
+    table.streaming(Post, "/v1/images/fetch", "ImageService.FetchImage", call!(ImageService::fetch_image));
     table.streaming(Get, "/v1/sandboxes/{sandbox_id}/audit", "AuditService.Audit", call!(AuditService::audit));
     table.unary(Get, "/v1/sandboxes/{sandbox_id}/audit/verify", "AuditService.VerifyAudit", call!(AuditService::verify_audit));
     table.unary(Post, TOKENS, "TokenService.CreateToken", call!(TokenService::create_token));

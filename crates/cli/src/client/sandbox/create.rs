@@ -8,6 +8,7 @@ use ringfence_runtime::limits::parse_duration;
 use ringfence_wire::v1;
 
 use super::super::connect::Server;
+use super::super::images;
 use super::super::show;
 use super::super::trouble::told;
 use crate::failure::Failure;
@@ -22,6 +23,7 @@ use crate::shape_args::{ShapeArgs, existing_dir};
 Examples:
   ringfence sandbox create --codebase cb_0123456789abcdef --start
   ringfence sandbox create --dir . --preset development --memory 1G --label team=a --expires 1h
+  ringfence sandbox create --dir . --image python:3.11-slim --net bridge --start
   ringfence sandbox create --codebase cb_0123456789abcdef --rule 'none:**/.env*@100' --net host")]
 pub(super) struct CreateArgs {
     /// The codebase to stand on
@@ -58,6 +60,7 @@ pub(super) async fn create(server: &Server, json: bool, args: &CreateArgs) -> Re
     request.expires_in = args.expires.as_deref().map(duration).transpose()?;
     request.snapshot_id = args.snapshot.clone().unwrap_or_default();
     request.start = args.start;
+    images::fetch(server, &request).await?;
     let sandbox = match (&args.dir, &args.codebase) {
         (Some(dir), _) => in_place(server, args, dir, request).await?,
         (None, codebase) => {

@@ -52,6 +52,11 @@ impl Run {
     }
 }
 
+/// The image of the sandboxes, if these tests are to be run in containers.
+pub(crate) fn image() -> Option<String> {
+    std::env::var("RINGFENCE_TEST_IMAGE").ok().filter(|image| !image.is_empty())
+}
+
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Maker {
@@ -79,6 +84,8 @@ impl Maker {
             read_only: vec![],
             ends_with_caller: true,
             keeps_files: false,
+            image: image(),
+            image_user: false,
             bwrap: None,
             users: ringfence_runtime::users::HOST_LOCKS.into(),
         };
