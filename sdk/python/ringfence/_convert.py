@@ -129,6 +129,7 @@ def sandbox_in(message: v1.Sandbox) -> t.SandboxInfo:
         labels=dict(message.labels),
         runtime=_runtime_in(message.runtime),
         image=message.image or None,
+        image_user=message.image_user,
         resources=_limits_in(message) if message.HasField("resources") else None,
         created_at=time_in(message.created_at),
         started_at=time_in(message.started_at),
@@ -307,6 +308,10 @@ def snapshot_in(message: v1.Snapshot) -> t.Snapshot:
 def explanation_in(message: v1.Explanation) -> t.Explanation:
     rule = rule_in(message.rule) if message.HasField("rule") else None
     return t.Explanation(message.path, permission_in(message.permission), rule, message.reason)
+
+
+def step_in(message: v1.FetchImageProgress) -> t.ImageStep:
+    return t.ImageStep(message.layer or None, message.status, message.current, message.total)
 
 
 def event_in(message: v1.AuditEvent) -> t.AuditEvent:

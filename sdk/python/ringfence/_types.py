@@ -158,6 +158,24 @@ class SandboxInfo:
     confinement: Optional[Confinement] = None
     """What is enforced, while it runs."""
     codebase_version: Optional[int] = None
+    image_user: bool = False
+    """Everything in it runs as the user that its image names."""
+
+
+@dataclass
+class ImageStep:
+    """How far the fetching of an image has come.
+
+    Attributes:
+        layer: the part of the image it is about; None: all of it.
+        status: in the words of the container engine.
+        current, total: bytes of that part, where they are known.
+    """
+
+    layer: Optional[str]
+    status: str
+    current: int = 0
+    total: int = 0
 
 
 @dataclass

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import Iterable, List, Mapping, Optional, Sequence
+from typing import Callable, Iterable, List, Mapping, Optional, Sequence
 
 from .. import _convert as convert
 from .._message import message
 from .._presets import as_rules
-from .._types import ResourceLimits, RuleLike, RuntimeType, SandboxInfo, SandboxStatus, Seconds
+from .._types import ImageStep, ResourceLimits, RuleLike, RuntimeType, SandboxInfo, SandboxStatus, Seconds
 from .._wire import methods, v1
 from ._connection import AsyncConnection
 from ._io import all_or_nothing
@@ -29,6 +29,7 @@ class AsyncSandboxes(AsyncConnection):
         network: str = "none",
         env: Optional[Mapping[str, str]] = None,
         read_only_paths: Sequence[str] = (),
+        image_user: bool = False,
         snapshot_id: Optional[str] = None,
         start: bool = False,
         leased: bool = False,
@@ -38,6 +39,8 @@ class AsyncSandboxes(AsyncConnection):
         Args:
             expires_in: it is destroyed after that long.
             read_only_paths: further directories of the host, on your own server only.
+            image_user: run everything as the user that the image names, instead of one that nobody
+                else is.
             snapshot_id: begin with the files of this snapshot.
             start: start it as well.
             leased: it is destroyed when nobody has renewed its lease for a minute.
@@ -51,6 +54,7 @@ class AsyncSandboxes(AsyncConnection):
             expires_in=convert.duration_out(convert.seconds(expires_in, "expiry")),
             runtime=convert.runtime_out(runtime),
             image=image or "",
+            image_user=image_user,
             resources=convert.limits_out(resources),
             network=convert.network_out(network),
             env=convert.env_out(env),
@@ -64,6 +68,25 @@ class AsyncSandboxes(AsyncConnection):
             partial(channel.unary, methods.CreateSandbox, request),
             lambda made: self.destroy_sandbox(made.id, keep_codebase=True))
         return convert.sandbox_in(made)
+
+    async def fetch_image(
+        self, image: str, on_step: Optional[Callable[[ImageStep], None]] = None
+    ) -> None:
+        """Makes sure that the container engine of the server has an image. Making a sandbox does the
+        same, without a word until it is there.
+
+        Args:
+            on_step: called with each step, if it has to be fetched.
+        """
+        channel = await self._open()
+        request = message(v1.FetchImageRequest, image=image)
+        stream = channel.stream(methods.FetchImage, request)
+        try:
+            async for step in stream:
+                if on_step is not None and not step.ready:
+                    on_step(convert.step_in(step))
+        finally:
+            stream.cancel()
 
     async def get_sandbox(self, sandbox_id: str) -> SandboxInfo:
         """What is on record about a sandbox."""

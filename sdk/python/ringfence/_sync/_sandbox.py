@@ -10,6 +10,7 @@ from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple,
 
 from .. import _local as local
 from .._presets import PRESET_VIEW_ONLY, rules_for
+from .._progress import FetchProgress
 from .._types import (
     Codebase,
     PermissionRule,
@@ -90,6 +91,7 @@ class Sandbox(Work, Files, Layer):
         upload: Optional[bool] = None,
         progress: Optional[bool] = None,
         read_only_paths: Sequence[str] = (),
+        image_user: bool = False,
         token: Optional[str] = None,
         ca_certificate: Optional[str] = None,
         client: Optional[SandboxClient] = None,
@@ -111,6 +113,9 @@ class Sandbox(Work, Files, Layer):
             path: the directory.
             preset: rules to begin with; None means `view-only`.
             permissions: further rules; of equals the later one decides.
+            runtime, image: `RuntimeType.DOCKER` runs it in a container of an image.
+            image_user: run everything as the user that the image names, instead of one that nobody
+                else is.
             resources: limits on memory, processors and processes.
             endpoint, secure, token, ca_certificate: as for `SandboxClient`; or `client`, one
                 that is there and stays open.
@@ -133,11 +138,13 @@ class Sandbox(Work, Files, Layer):
         source = Source(
             used, root, ignore_patterns or (), default_ignores, max_file_size)
         try:
+            _fetched(used, runtime, image, progress)
             codebase = source.stored(
                 codebase_name or local.name_of(root), owner_id or local.user(), upload, progress)
             info = used.create_sandbox(
                 codebase.id, rules, labels, expires_in, runtime, image, resources,
-                network=network, env=env, read_only_paths=read_only_paths, start=auto_start)
+                network=network, env=env, read_only_paths=read_only_paths, image_user=image_user,
+                start=auto_start)
         except BaseException:
             to_the_end(partial(_undone, source, used, client is None))
             raise
@@ -163,7 +170,9 @@ class Sandbox(Work, Files, Layer):
         env: Optional[Mapping[str, str]] = None,
         expires_in: Optional[Seconds] = None,
         snapshot: Optional[Union[str, Snapshot]] = None,
+        progress: Optional[bool] = None,
         read_only_paths: Sequence[str] = (),
+        image_user: bool = False,
         token: Optional[str] = None,
         ca_certificate: Optional[str] = None,
         client: Optional[SandboxClient] = None,
@@ -172,15 +181,18 @@ class Sandbox(Work, Files, Layer):
 
         Args:
             snapshot: begin with the files of this snapshot of the codebase.
+            progress: show a bar while an image is fetched; by default on a terminal.
         """
         rules = rules_for(preset, permissions)
         used = client or SandboxClient(
             endpoint, secure, token=token, ca_certificate=ca_certificate)
         try:
             codebase = used.get_codebase(codebase_id)
+            _fetched(used, runtime, image, progress)
             info = used.create_sandbox(
                 codebase_id, rules, labels, expires_in, runtime, image, resources,
-                network=network, env=env, read_only_paths=read_only_paths, start=auto_start,
+                network=network, env=env, read_only_paths=read_only_paths, image_user=image_user,
+                start=auto_start,
                 snapshot_id=snapshot.id if isinstance(snapshot, Snapshot) else snapshot)
         except BaseException:
             if client is None:
@@ -356,6 +368,18 @@ class Sandbox(Work, Files, Layer):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id} ({self.status.value})>"
+
+
+def _fetched(
+    client: SandboxClient,
+    runtime: RuntimeType,
+    image: Optional[str],
+    progress: Optional[bool],
+) -> None:
+    """Whoever waits for an image can see how far it is."""
+    if runtime is RuntimeType.DOCKER and image:
+        with FetchProgress(image, progress) as bar:
+            client.fetch_image(image, bar.step)
 
 
 def _undone(source: Source, client: SandboxClient, owns_client: bool) -> None:

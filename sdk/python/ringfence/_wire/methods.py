@@ -87,6 +87,8 @@ RenewLease = Unary(
     "/sandbox.v1.SandboxService/RenewLease", v1.LeaseSandboxRequest, v1.LeaseState)
 Info = Unary(
     "/sandbox.v1.ServerService/Info", v1.InfoRequest, v1.InfoResponse)
+FetchImage = ServerStream(
+    "/sandbox.v1.ImageService/FetchImage", v1.FetchImageRequest, v1.FetchImageProgress)
 Audit = ServerStream(
     "/sandbox.v1.AuditService/Audit", v1.AuditRequest, v1.AuditEvent)
 VerifyAudit = Unary(

@@ -46,7 +46,7 @@ class ResourceLimits(_message.Message):
     def __init__(self, memory_bytes: _Optional[int] = ..., cpu_quota: _Optional[int] = ..., cpu_shares: _Optional[int] = ..., pids_limit: _Optional[int] = ...) -> None: ...
 
 class Sandbox(_message.Message):
-    __slots__ = ("id", "codebase_id", "permissions", "status", "labels", "created_at", "started_at", "stopped_at", "expires_at", "runtime", "image", "resources", "network", "reason", "owner_id", "confinement", "codebase_version", "env")
+    __slots__ = ("id", "codebase_id", "permissions", "status", "labels", "created_at", "started_at", "stopped_at", "expires_at", "runtime", "image", "resources", "network", "reason", "owner_id", "confinement", "codebase_version", "env", "image_user")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +79,7 @@ class Sandbox(_message.Message):
     CONFINEMENT_FIELD_NUMBER: _ClassVar[int]
     CODEBASE_VERSION_FIELD_NUMBER: _ClassVar[int]
     ENV_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_USER_FIELD_NUMBER: _ClassVar[int]
     id: str
     codebase_id: str
     permissions: _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]
@@ -97,7 +98,8 @@ class Sandbox(_message.Message):
     confinement: Confinement
     codebase_version: int
     env: _containers.ScalarMap[str, str]
-    def __init__(self, id: _Optional[str] = ..., codebase_id: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]]] = ..., status: _Optional[_Union[_common_pb2.SandboxStatus, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., stopped_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., runtime: _Optional[_Union[RuntimeType, str]] = ..., image: _Optional[str] = ..., resources: _Optional[_Union[ResourceLimits, _Mapping[str, _Any]]] = ..., network: _Optional[_Union[NetworkMode, str]] = ..., reason: _Optional[str] = ..., owner_id: _Optional[str] = ..., confinement: _Optional[_Union[Confinement, _Mapping[str, _Any]]] = ..., codebase_version: _Optional[int] = ..., env: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    image_user: bool
+    def __init__(self, id: _Optional[str] = ..., codebase_id: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]]] = ..., status: _Optional[_Union[_common_pb2.SandboxStatus, str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., stopped_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping[str, _Any]]] = ..., runtime: _Optional[_Union[RuntimeType, str]] = ..., image: _Optional[str] = ..., resources: _Optional[_Union[ResourceLimits, _Mapping[str, _Any]]] = ..., network: _Optional[_Union[NetworkMode, str]] = ..., reason: _Optional[str] = ..., owner_id: _Optional[str] = ..., confinement: _Optional[_Union[Confinement, _Mapping[str, _Any]]] = ..., codebase_version: _Optional[int] = ..., env: _Optional[_Mapping[str, str]] = ..., image_user: _Optional[bool] = ...) -> None: ...
 
 class Confinement(_message.Message):
     __slots__ = ("uid", "seccomp", "landlock_abi", "tracking")
@@ -112,7 +114,7 @@ class Confinement(_message.Message):
     def __init__(self, uid: _Optional[int] = ..., seccomp: _Optional[bool] = ..., landlock_abi: _Optional[int] = ..., tracking: _Optional[str] = ...) -> None: ...
 
 class CreateSandboxRequest(_message.Message):
-    __slots__ = ("codebase_id", "permissions", "expires_in", "labels", "runtime", "image", "resources", "network", "env", "preset", "read_only_paths", "request_id", "start", "snapshot_id", "leased")
+    __slots__ = ("codebase_id", "permissions", "expires_in", "labels", "runtime", "image", "resources", "network", "env", "preset", "read_only_paths", "request_id", "start", "snapshot_id", "leased", "image_user")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -142,6 +144,7 @@ class CreateSandboxRequest(_message.Message):
     START_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     LEASED_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_USER_FIELD_NUMBER: _ClassVar[int]
     codebase_id: str
     permissions: _containers.RepeatedCompositeFieldContainer[_common_pb2.PermissionRule]
     expires_in: _duration_pb2.Duration
@@ -157,7 +160,8 @@ class CreateSandboxRequest(_message.Message):
     start: bool
     snapshot_id: str
     leased: bool
-    def __init__(self, codebase_id: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]]] = ..., expires_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping[str, _Any]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., runtime: _Optional[_Union[RuntimeType, str]] = ..., image: _Optional[str] = ..., resources: _Optional[_Union[ResourceLimits, _Mapping[str, _Any]]] = ..., network: _Optional[_Union[NetworkMode, str]] = ..., env: _Optional[_Mapping[str, str]] = ..., preset: _Optional[str] = ..., read_only_paths: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., start: _Optional[bool] = ..., snapshot_id: _Optional[str] = ..., leased: _Optional[bool] = ...) -> None: ...
+    image_user: bool
+    def __init__(self, codebase_id: _Optional[str] = ..., permissions: _Optional[_Iterable[_Union[_common_pb2.PermissionRule, _Mapping[str, _Any]]]] = ..., expires_in: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping[str, _Any]]] = ..., labels: _Optional[_Mapping[str, str]] = ..., runtime: _Optional[_Union[RuntimeType, str]] = ..., image: _Optional[str] = ..., resources: _Optional[_Union[ResourceLimits, _Mapping[str, _Any]]] = ..., network: _Optional[_Union[NetworkMode, str]] = ..., env: _Optional[_Mapping[str, str]] = ..., preset: _Optional[str] = ..., read_only_paths: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., start: _Optional[bool] = ..., snapshot_id: _Optional[str] = ..., leased: _Optional[bool] = ..., image_user: _Optional[bool] = ...) -> None: ...
 
 class GetSandboxRequest(_message.Message):
     __slots__ = ("sandbox_id",)

@@ -16,7 +16,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from ringfence._wire import common_pb2 as ringfence_dot___wire_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cringfence/_wire/server.proto\x12\x0eringfence.wire\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cringfence/_wire/common.proto\"\r\n\x0bInfoRequest\"\x82\x01\n\x0cInfoResponse\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x03 \x01(\t\x12\x10\n\x08runtimes\x18\x04 \x03(\t\x12\r\n\x05local\x18\x05 \x01(\x08\x12\x0b\n\x03\x61pi\x18\x06 \x01(\x05\x12\x12\n\noldest_api\x18\x07 \x01(\x05\"Q\n\x0c\x41uditRequest\x12\x12\n\nsandbox_id\x18\x01 \x01(\t\x12\x0e\n\x06\x66ollow\x18\x02 \x01(\x08\x12\x0e\n\x06\x64\x65nied\x18\x03 \x01(\x08\x12\r\n\x05\x61\x66ter\x18\x04 \x01(\x03\"d\n\nAuditEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0c\n\x04json\x18\x04 \x01(\t\"(\n\x12VerifyAuditRequest\x12\x12\n\nsandbox_id\x18\x01 \x01(\t\"F\n\x13VerifyAuditResponse\x12\x0e\n\x06intact\x18\x01 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x02 \x01(\x03\x12\x0f\n\x07problem\x18\x03 \x01(\t\"\xc5\x01\n\x05Token\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12.\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nrevoked_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"4\n\x12\x43reateTokenRequest\x12\x0f\n\x07\x61\x63\x63ount\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\"K\n\x13\x43reateTokenResponse\x12$\n\x05token\x18\x01 \x01(\x0b\x32\x15.ringfence.wire.Token\x12\x0e\n\x06secret\x18\x02 \x01(\t\"$\n\x11ListTokensRequest\x12\x0f\n\x07\x61\x63\x63ount\x18\x01 \x01(\t\";\n\x12ListTokensResponse\x12%\n\x06tokens\x18\x01 \x03(\x0b\x32\x15.ringfence.wire.Token\"&\n\x12RevokeTokenRequest\x12\x10\n\x08token_id\x18\x01 \x01(\t2R\n\rServerService\x12\x41\n\x04Info\x12\x1b.ringfence.wire.InfoRequest\x1a\x1c.ringfence.wire.InfoResponse2\xab\x01\n\x0c\x41uditService\x12\x43\n\x05\x41udit\x12\x1c.ringfence.wire.AuditRequest\x1a\x1a.ringfence.wire.AuditEvent0\x01\x12V\n\x0bVerifyAudit\x12\".ringfence.wire.VerifyAuditRequest\x1a#.ringfence.wire.VerifyAuditResponse2\x85\x02\n\x0cTokenService\x12V\n\x0b\x43reateToken\x12\".ringfence.wire.CreateTokenRequest\x1a#.ringfence.wire.CreateTokenResponse\x12S\n\nListTokens\x12!.ringfence.wire.ListTokensRequest\x1a\".ringfence.wire.ListTokensResponse\x12H\n\x0bRevokeToken\x12\".ringfence.wire.RevokeTokenRequest\x1a\x15.ringfence.wire.Emptyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cringfence/_wire/server.proto\x12\x0eringfence.wire\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cringfence/_wire/common.proto\"\r\n\x0bInfoRequest\"\x82\x01\n\x0cInfoResponse\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x03 \x01(\t\x12\x10\n\x08runtimes\x18\x04 \x03(\t\x12\r\n\x05local\x18\x05 \x01(\x08\x12\x0b\n\x03\x61pi\x18\x06 \x01(\x05\x12\x12\n\noldest_api\x18\x07 \x01(\x05\"\"\n\x11\x46\x65tchImageRequest\x12\r\n\x05image\x18\x01 \x01(\t\"b\n\x12\x46\x65tchImageProgress\x12\r\n\x05layer\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x0f\n\x07\x63urrent\x18\x03 \x01(\x03\x12\r\n\x05total\x18\x04 \x01(\x03\x12\r\n\x05ready\x18\x05 \x01(\x08\"Q\n\x0c\x41uditRequest\x12\x12\n\nsandbox_id\x18\x01 \x01(\t\x12\x0e\n\x06\x66ollow\x18\x02 \x01(\x08\x12\x0e\n\x06\x64\x65nied\x18\x03 \x01(\x08\x12\r\n\x05\x61\x66ter\x18\x04 \x01(\x03\"d\n\nAuditEvent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0c\n\x04json\x18\x04 \x01(\t\"(\n\x12VerifyAuditRequest\x12\x12\n\nsandbox_id\x18\x01 \x01(\t\"F\n\x13VerifyAuditResponse\x12\x0e\n\x06intact\x18\x01 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x02 \x01(\x03\x12\x0f\n\x07problem\x18\x03 \x01(\t\"\xc5\x01\n\x05Token\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x02 \x01(\t\x12\r\n\x05label\x18\x03 \x01(\t\x12.\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nrevoked_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"4\n\x12\x43reateTokenRequest\x12\x0f\n\x07\x61\x63\x63ount\x18\x01 \x01(\t\x12\r\n\x05label\x18\x02 \x01(\t\"K\n\x13\x43reateTokenResponse\x12$\n\x05token\x18\x01 \x01(\x0b\x32\x15.ringfence.wire.Token\x12\x0e\n\x06secret\x18\x02 \x01(\t\"$\n\x11ListTokensRequest\x12\x0f\n\x07\x61\x63\x63ount\x18\x01 \x01(\t\";\n\x12ListTokensResponse\x12%\n\x06tokens\x18\x01 \x03(\x0b\x32\x15.ringfence.wire.Token\"&\n\x12RevokeTokenRequest\x12\x10\n\x08token_id\x18\x01 \x01(\t2R\n\rServerService\x12\x41\n\x04Info\x12\x1b.ringfence.wire.InfoRequest\x1a\x1c.ringfence.wire.InfoResponse2e\n\x0cImageService\x12U\n\nFetchImage\x12!.ringfence.wire.FetchImageRequest\x1a\".ringfence.wire.FetchImageProgress0\x01\x32\xab\x01\n\x0c\x41uditService\x12\x43\n\x05\x41udit\x12\x1c.ringfence.wire.AuditRequest\x1a\x1a.ringfence.wire.AuditEvent0\x01\x12V\n\x0bVerifyAudit\x12\".ringfence.wire.VerifyAuditRequest\x1a#.ringfence.wire.VerifyAuditResponse2\x85\x02\n\x0cTokenService\x12V\n\x0b\x43reateToken\x12\".ringfence.wire.CreateTokenRequest\x1a#.ringfence.wire.CreateTokenResponse\x12S\n\nListTokens\x12!.ringfence.wire.ListTokensRequest\x1a\".ringfence.wire.ListTokensResponse\x12H\n\x0bRevokeToken\x12\".ringfence.wire.RevokeTokenRequest\x1a\x15.ringfence.wire.Emptyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -27,30 +27,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INFOREQUEST']._serialized_end=124
   _globals['_INFORESPONSE']._serialized_start=127
   _globals['_INFORESPONSE']._serialized_end=257
-  _globals['_AUDITREQUEST']._serialized_start=259
-  _globals['_AUDITREQUEST']._serialized_end=340
-  _globals['_AUDITEVENT']._serialized_start=342
-  _globals['_AUDITEVENT']._serialized_end=442
-  _globals['_VERIFYAUDITREQUEST']._serialized_start=444
-  _globals['_VERIFYAUDITREQUEST']._serialized_end=484
-  _globals['_VERIFYAUDITRESPONSE']._serialized_start=486
-  _globals['_VERIFYAUDITRESPONSE']._serialized_end=556
-  _globals['_TOKEN']._serialized_start=559
-  _globals['_TOKEN']._serialized_end=756
-  _globals['_CREATETOKENREQUEST']._serialized_start=758
-  _globals['_CREATETOKENREQUEST']._serialized_end=810
-  _globals['_CREATETOKENRESPONSE']._serialized_start=812
-  _globals['_CREATETOKENRESPONSE']._serialized_end=887
-  _globals['_LISTTOKENSREQUEST']._serialized_start=889
-  _globals['_LISTTOKENSREQUEST']._serialized_end=925
-  _globals['_LISTTOKENSRESPONSE']._serialized_start=927
-  _globals['_LISTTOKENSRESPONSE']._serialized_end=986
-  _globals['_REVOKETOKENREQUEST']._serialized_start=988
-  _globals['_REVOKETOKENREQUEST']._serialized_end=1026
-  _globals['_SERVERSERVICE']._serialized_start=1028
-  _globals['_SERVERSERVICE']._serialized_end=1110
-  _globals['_AUDITSERVICE']._serialized_start=1113
-  _globals['_AUDITSERVICE']._serialized_end=1284
-  _globals['_TOKENSERVICE']._serialized_start=1287
-  _globals['_TOKENSERVICE']._serialized_end=1548
+  _globals['_FETCHIMAGEREQUEST']._serialized_start=259
+  _globals['_FETCHIMAGEREQUEST']._serialized_end=293
+  _globals['_FETCHIMAGEPROGRESS']._serialized_start=295
+  _globals['_FETCHIMAGEPROGRESS']._serialized_end=393
+  _globals['_AUDITREQUEST']._serialized_start=395
+  _globals['_AUDITREQUEST']._serialized_end=476
+  _globals['_AUDITEVENT']._serialized_start=478
+  _globals['_AUDITEVENT']._serialized_end=578
+  _globals['_VERIFYAUDITREQUEST']._serialized_start=580
+  _globals['_VERIFYAUDITREQUEST']._serialized_end=620
+  _globals['_VERIFYAUDITRESPONSE']._serialized_start=622
+  _globals['_VERIFYAUDITRESPONSE']._serialized_end=692
+  _globals['_TOKEN']._serialized_start=695
+  _globals['_TOKEN']._serialized_end=892
+  _globals['_CREATETOKENREQUEST']._serialized_start=894
+  _globals['_CREATETOKENREQUEST']._serialized_end=946
+  _globals['_CREATETOKENRESPONSE']._serialized_start=948
+  _globals['_CREATETOKENRESPONSE']._serialized_end=1023
+  _globals['_LISTTOKENSREQUEST']._serialized_start=1025
+  _globals['_LISTTOKENSREQUEST']._serialized_end=1061
+  _globals['_LISTTOKENSRESPONSE']._serialized_start=1063
+  _globals['_LISTTOKENSRESPONSE']._serialized_end=1122
+  _globals['_REVOKETOKENREQUEST']._serialized_start=1124
+  _globals['_REVOKETOKENREQUEST']._serialized_end=1162
+  _globals['_SERVERSERVICE']._serialized_start=1164
+  _globals['_SERVERSERVICE']._serialized_end=1246
+  _globals['_IMAGESERVICE']._serialized_start=1248
+  _globals['_IMAGESERVICE']._serialized_end=1349
+  _globals['_AUDITSERVICE']._serialized_start=1352
+  _globals['_AUDITSERVICE']._serialized_end=1523
+  _globals['_TOKENSERVICE']._serialized_start=1526
+  _globals['_TOKENSERVICE']._serialized_end=1787
 # @@protoc_insertion_point(module_scope)

@@ -33,6 +33,26 @@ class InfoResponse(_message.Message):
     oldest_api: int
     def __init__(self, server: _Optional[str] = ..., version: _Optional[str] = ..., account: _Optional[str] = ..., runtimes: _Optional[_Iterable[str]] = ..., local: _Optional[bool] = ..., api: _Optional[int] = ..., oldest_api: _Optional[int] = ...) -> None: ...
 
+class FetchImageRequest(_message.Message):
+    __slots__ = ("image",)
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    image: str
+    def __init__(self, image: _Optional[str] = ...) -> None: ...
+
+class FetchImageProgress(_message.Message):
+    __slots__ = ("layer", "status", "current", "total", "ready")
+    LAYER_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    layer: str
+    status: str
+    current: int
+    total: int
+    ready: bool
+    def __init__(self, layer: _Optional[str] = ..., status: _Optional[str] = ..., current: _Optional[int] = ..., total: _Optional[int] = ..., ready: _Optional[bool] = ...) -> None: ...
+
 class AuditRequest(_message.Message):
     __slots__ = ("sandbox_id", "follow", "denied", "after")
     SANDBOX_ID_FIELD_NUMBER: _ClassVar[int]

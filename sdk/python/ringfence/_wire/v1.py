@@ -118,6 +118,8 @@ from .server_pb2 import (
     AuditRequest as AuditRequest,
     CreateTokenRequest as CreateTokenRequest,
     CreateTokenResponse as CreateTokenResponse,
+    FetchImageProgress as FetchImageProgress,
+    FetchImageRequest as FetchImageRequest,
     InfoRequest as InfoRequest,
     InfoResponse as InfoResponse,
     ListTokensRequest as ListTokensRequest,
