@@ -318,7 +318,14 @@ def sandbox_site(
     scratch = root / log.stem
     scratch.mkdir()
     binary = options.binary.resolve()
-    with driver.driver(options.driver.resolve(), binary, scratch, log) as worker:
+    program = options.driver.resolve()
+    with ExitStack() as cleanup:
+        worker = cleanup.enter_context(driver.driver(program, binary, scratch, log))
+        in_containers = None
+        if peer is not None:
+            other, its_log = scratch / "containers", log.with_name(f"{log.stem}-containers.log")
+            other.mkdir()
+            in_containers = cleanup.enter_context(driver.driver(program, binary, other, its_log, peer))
         yield tasks.Site(
             small=root / "small",
             large=root / "large",
@@ -328,6 +335,7 @@ def sandbox_site(
             scratch=scratch,
             driver=worker,
             docker=peer,
+            containers=in_containers,
             counts=counts,
         )
 

@@ -11,7 +11,7 @@ import tarfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional, Set
 
 from fs import processes
 
@@ -30,9 +30,21 @@ class CannotStart(Exception):
 class Docker:
     """A daemon that runs, with an image and an idle container."""
 
-    def __init__(self, client: str, address: Path) -> None:
+    def __init__(self, client: str, address: Path, server: processes.Server) -> None:
         self._client = client
         self._address = address
+        self._server = server
+
+    @property
+    def environment(self) -> Dict[str, str]:
+        """With it our own driver makes its sandboxes in containers of this daemon."""
+        return {"DOCKER_HOST": f"unix://{self._address}", "RINGFENCE_BENCH_IMAGE": IMAGE}
+
+    def beside(self, command: List[str]) -> List[str]:
+        """The command in the namespaces of the daemon, where processes have the same numbers for both."""
+        above = self._server.pid
+        first = Path(f"/proc/{above}/task/{above}/children").read_text().split()[0]
+        return ["nsenter", "--target", first, "--mount", "--pid", "--", *command]
 
     def command(self, *arguments: str) -> List[str]:
         return [self._client, "--host", f"unix://{self._address}", *arguments]
@@ -105,7 +117,7 @@ def docker(ram: Path) -> Iterator[Docker]:
         cleanup.callback(remove_cgroups)
         server = processes.Server(daemon_command(place), ram / "dockerd.log")
         cleanup.callback(server.stop, patience=20)
-        made = Docker(client, place / "docker.sock")
+        made = Docker(client, place / "docker.sock", server)
         wait_until_ready(made, server)
         cleanup.callback(remove_container, made)
         try:
@@ -161,18 +173,19 @@ def wait_until_ready(made: Docker, server: processes.Server) -> None:
             time.sleep(0.1)
 
 
+def files_of_image() -> Set[str]:
+    """Programs and what they are linked with, each at the place where it is looked for."""
+    programs = [f"/bin/{name}" for name in ("true", "sh", "bash", "sleep")]
+    linked = processes.run(["ldd", *programs], timeout=60).replace("=>", " ").split()
+    return {*programs, *(word for word in linked if word.startswith("/") and not word.endswith(":"))}
+
+
 def prepare(made: Docker, place: Path) -> None:
-    """An image of nothing but busybox, and a container of it that sleeps."""
-    busybox = shutil.which("busybox")
-    if busybox is None:
-        raise CannotStart("busybox, for docker's image, is not installed")
+    """An image of this host's own shells and `true`, and a container of it that sleeps."""
     archive = place / "image.tar"
-    with tarfile.open(archive, "w") as tar:
-        tar.add(busybox, "bin/busybox", recursive=False)
-        for name in ("true", "sh", "sleep"):
-            link = tarfile.TarInfo(f"bin/{name}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-            tar.addfile(link)
+    with tarfile.open(archive, "w", dereference=True) as tar:
+        for name in sorted(files_of_image()):
+            tar.add(name, name.lstrip("/"), recursive=False)
     processes.run(made.command("import", str(archive), IMAGE), timeout=60)
     idle = ["run", "--detach", "--network", "none", "--name", CONTAINER, IMAGE, "/bin/sleep", "1000000"]
     processes.run(made.command(*idle), timeout=60)

@@ -7,9 +7,11 @@ import os
 import select
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Dict, Iterator, List
+from typing import Dict, Iterator, List, Optional
 
 from fs import processes
+
+from .docker import Docker
 
 Times = Dict[str, List[float]]
 PATIENCE = 300.0
@@ -80,9 +82,15 @@ def understood(line: bytes, expected: str, work: str):
 
 
 @contextmanager
-def driver(program: Path, binary: Path, scratch: Path, log: Path) -> Iterator[Driver]:
-    """Sandboxes that are still open end with it."""
-    server = processes.Server([str(program), str(binary), str(scratch)], log, takes_input=True)
+def driver(
+    program: Path, binary: Path, scratch: Path, log: Path, containers: Optional[Docker] = None
+) -> Iterator[Driver]:
+    """Sandboxes that are still open end with it. They are in containers, if those are given."""
+    command = [str(program), str(binary), str(scratch)]
+    if containers is None:
+        server = processes.Server(command, log, takes_input=True)
+    else:
+        server = processes.Server(containers.beside(command), log, takes_input=True, env=containers.environment)
     try:
         yield Driver(server)
     finally:

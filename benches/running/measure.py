@@ -35,9 +35,13 @@ def measure(site: Site, results: Results) -> None:
     """Short work many times, then what takes long a few times."""
     counts = site.counts
     site.driver.open(site.outputs, 1)
+    if site.containers is not None:
+        site.containers.open(site.outputs, 1)
     visit(list(tasks(site)), counts.repeats, results, "starting and running")
     visit(list(output_tasks(site)), counts.heavy_repeats, results, "output")
     site.driver.close()
+    if site.containers is not None:
+        site.containers.close()
     crowds = [crowd_task(site, size) for size in counts.crowds]
     visit(crowds, counts.heavy_repeats, results, "many at once")
 

@@ -11,7 +11,7 @@ from fs.chart import digits
 
 from . import chart, figures
 from .measure import Results
-from .rows import HOLDINGS, PRINTERS, ROWS, Contest, Holding, Row
+from .rows import HOLDINGS, IN_CONTAINERS, PRINTERS, ROWS, Contest, Holding, Row
 
 LEGEND = (
     "Times are in units of one spawn of `true` on the host in the same repetition, lower is better: the "
@@ -36,6 +36,7 @@ class Run:
 
 def running_part(run: Run) -> Part:
     pieces = [LEGEND, unit_sentence(run.results), times_table(run), contests_table(run)]
+    pieces.append(factors_table(run, IN_CONTAINERS, ["in a container", "peer ms", "ours ms"]))
     pieces += [crowds_table(run), outputs_table(run)]
     pieces.append(notes([f"{series}: {why}" for series, why in run.results.unavailable.items()]))
     return Part(
@@ -149,7 +150,7 @@ def memory_table(run: Run, holdings: Sequence[Holding] = HOLDINGS) -> str:
 
 
 def limit(value: Optional[float]) -> str:
-    return "–" if value is None else f"{value:g}"
+    return "–" if value is None else f"{round(value, 2):g}"
 
 
 def marked(text: str, is_bad: bool) -> str:

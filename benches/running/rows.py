@@ -66,6 +66,17 @@ CONTESTS: Tuple[Contest, ...] = (
 )
 
 
+# The same sandbox in a container, beside bubblewrap and beside what containers are usually asked with.
+IN_CONTAINERS: Tuple[Contest, ...] = (
+    Contest("exec, beside bwrap", "exec", "container/exec", 1 / 1.3, None),
+    Contest("session exec, beside bwrap", "session-exec", "container/session-exec", 1 / 1.3, None),
+    Contest("exec, beside `docker exec`", "docker-exec", "container/exec", 15, None),
+    Contest("exec, beside docker exec through its API", "docker-exec-api", "container/exec", 15, None),
+    Contest("session exec, beside `docker exec`", "docker-exec", "container/session-exec", 15, None),
+    Contest("create, exec, destroy, beside `docker run`", "docker-run", "container/whole", None, None),
+)
+
+
 @dataclass(frozen=True)
 class Output:
     """A command that prints much, in megabytes a second; `must` and `aim` are lower bounds."""

@@ -81,6 +81,8 @@ class Site:
     scratch: Path
     driver: Driver
     docker: Optional[Docker]
+    # Whose sandboxes run in containers of that docker.
+    containers: Optional[Driver]
     counts: Counts
 
 
@@ -107,6 +109,8 @@ def tasks(site: Site) -> Iterator[Task]:
     yield Task(("command-line",), lambda: run_by_hand(site))
     if site.docker is not None:
         yield from docker_tasks(site, site.docker)
+    if site.containers is not None:
+        yield from container_tasks(site, site.containers)
 
 
 def docker_tasks(site: Site, docker: Docker) -> Iterator[Task]:
@@ -115,6 +119,18 @@ def docker_tasks(site: Site, docker: Docker) -> Iterator[Task]:
     yield Task(("docker-run",), lambda: spawned(site, "docker-run", docker.run_command(), runs))
     yield Task(("docker-exec-api",), lambda: {"docker-exec-api": timed(docker.exec_through_api, execs)})
     yield Task(("docker-run-api",), lambda: {"docker-run-api": timed(docker.run_through_api, runs)})
+
+
+def container_tasks(site: Site, driver: Driver) -> Iterator[Task]:
+    counts = site.counts
+    lives = tuple(f"container/{part}" for part in LIFE)
+    execs, in_sessions = "container/exec", "container/session-exec"
+    yield Task((execs,), lambda: renamed(driver.times("exec", argv=[TRUE], count=counts.spawns), execs))
+    yield Task(
+        (in_sessions,),
+        lambda: renamed(driver.times("session-exec", text="true", count=counts.session_execs), in_sessions),
+    )
+    yield Task(lives, lambda: under("container", driver.times("life", base=str(site.small), count=counts.docker_runs)))
 
 
 def output_tasks(site: Site) -> Iterator[Task]:
@@ -221,7 +237,10 @@ def lives_of(base: str) -> Tuple[str, ...]:
 
 
 def lived(site: Site, name: str, base: Path) -> Times:
-    times = site.driver.times("life", base=str(base), count=site.counts.lives)
+    return under(name, site.driver.times("life", base=str(base), count=site.counts.lives))
+
+
+def under(name: str, times: Times) -> Times:
     return {f"{name}/{part}": micros for part, micros in times.items()}
 
 
