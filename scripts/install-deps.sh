@@ -69,6 +69,8 @@ for_test() {
     needs mkfs.ext4 e2fsprogs
     needs openssl openssl
     needs pgrep procps
+    needs dockerd docker.io
+    needs musl-gcc musl-tools
 }
 
 for_bench() {
@@ -76,11 +78,10 @@ for_bench() {
     needs mkfs.ext4 e2fsprogs
     needs losetup mount
     needs make make
-    # What is compared with. Docker's image is made of busybox.
+    # What is compared with.
     wants fuse-overlayfs fuse-overlayfs
     wants bindfs bindfs
     wants dockerd docker.io
-    wants busybox busybox-static
 }
 
 look() {

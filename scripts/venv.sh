@@ -8,6 +8,11 @@ venv=$1
 list=$2
 python=${PYTHON:-python3}
 
+# Several suites may want the same one at the same time.
+mkdir -p "$(dirname "$venv")"
+exec 9>"$venv.lock"
+flock 9
+
 # The list that was installed is put into the environment last, so that one that was left half
 # made is made again.
 if cmp -s "$list" "$venv/installed.txt"; then

@@ -1,4 +1,4 @@
-"""Runs all suites of Python tests, two beside each other: mostly they wait.
+"""Runs all suites of Python tests, some beside each other: mostly they wait.
 
 What a suite says is shown when it has ended; the exit code is 1 if one of them failed.
 """
@@ -9,17 +9,21 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = pathlib.Path(__file__).resolve().parent
-LANES = [["sdk"], ["agentfense", "server"]]
+LANES = [
+    [["run.sh", "sdk"]],
+    [["run.sh", "agentfense"], ["run.sh", "server"], ["run.sh", "docker"]],
+    [["in_image.sh"]],
+]
 
 
 def run(lane):
     """One after the other, all of them; says whether they passed."""
     passed = True
-    for suite in lane:
+    for script, *arguments in lane:
         done = subprocess.run(
-            ["sh", HERE / "run.sh", suite], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            ["sh", HERE / script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace")
-        print(f"\n--- {suite}\n{done.stdout}", flush=True)
+        print(f"\n--- {script} {' '.join(arguments)}\n{done.stdout}", flush=True)
         passed &= done.returncode == 0
     return passed
 

@@ -12,6 +12,8 @@ from blocking import Blocking
 from covers import Recorder, asynchronous
 from server import Server
 
+pytest_plugins = ["in_image"]
+
 PASSED = pytest.StashKey[bool]()
 """Whether a test got to its end: only then has it used all that it uses."""
 

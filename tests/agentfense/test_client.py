@@ -7,6 +7,7 @@ import pytest
 from agentfense import ResourceLimits, RuntimeType, SandboxStatus, SessionStatus
 
 from covers import covers
+from in_image import RUNTIME
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_the_life_of_a_sandbox_step_by_step(api, low_level, codebase):
         ),
     )
     assert made.status is SandboxStatus.PENDING and made.started_at is None
-    assert made.labels == {"run": "17"} and made.runtime is RuntimeType.BWRAP
+    assert made.labels == {"run": "17"} and made.runtime.value == RUNTIME
     assert made.expires_at - made.created_at == pytest.approx(
         timedelta(hours=1), abs=timedelta(seconds=2)
     )

@@ -11,6 +11,7 @@ import pytest
 from agentfense._gen import codebase_pb2, common_pb2
 from agentfense._gen import sandbox_pb2 as pb
 
+from in_image import RUNTIME
 from wire import refused
 
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
@@ -76,7 +77,7 @@ def test_create_echoes_what_was_asked_for(create, codebase):
     assert made.id and made.codebase_id == codebase.id
     assert made.status == PENDING and len(made.permissions) == 1
     assert dict(made.labels) == {"env": "test"}
-    assert made.runtime == pb.RUNTIME_TYPE_BWRAP, "what it will run in is said"
+    assert pb.RuntimeType.Name(made.runtime) == f"RUNTIME_TYPE_{RUNTIME.upper()}", "what it will run in is said"
 
 
 def test_create_on_an_unknown_codebase_is_refused(create):

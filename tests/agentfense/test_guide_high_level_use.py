@@ -3,9 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from agentfense import Permission, PermissionRule, ResourceLimits, RuntimeType, SandboxStatus
+from agentfense import Permission, PermissionRule, ResourceLimits, SandboxStatus
 from agentfense.exceptions import CommandExecutionError
 
+from in_image import RUNTIME
 from projects import MAKEFILE, TESTER, WEB_PROJECT
 
 WAIT = timedelta(seconds=20)
@@ -124,7 +125,7 @@ def test_properties(built, client):
     assert built.id.startswith("sb_") and built.codebase_id.startswith("cb_")
     if built.status == SandboxStatus.RUNNING:
         assert built.run("echo 'ready'").stdout == "ready\n"
-    assert built.runtime is RuntimeType.BWRAP and built.info.id == built.id
+    assert built.runtime.value == RUNTIME and built.info.id == built.id
     stored = client.get_codebase(built.codebase.id)
     assert stored.name == built.codebase.name
     assert stored.file_count == len(WEB_PROJECT) + 1 and stored.size > 1000

@@ -24,6 +24,7 @@ def test_use_case_virtual_environment_install_and_test(web, environment):
 
 @needs("npm")
 @pytest.mark.timeout(90)
+@pytest.mark.bwrap
 def test_use_case_node_project(open_sandbox):
     package = {
         "name": "web",

@@ -7,13 +7,13 @@ from agentfense import (
     Permission,
     PermissionRule,
     ResourceLimits,
-    RuntimeType,
     SandboxError,
     SandboxStatus,
     SessionStatus,
 )
 
 from covers import covers
+from in_image import IMAGE, RUNTIME
 
 FILES = {
     "main.py": "print('main ran')\n",
@@ -67,7 +67,7 @@ def test_a_sandbox_tells_about_itself(api, make_project, endpoint):
         assert sandbox.id == info.id and info.id.startswith("sb_")
         assert sandbox.codebase_id == codebase.id and codebase.id.startswith("cb_")
         assert sandbox.status is SandboxStatus.RUNNING
-        assert sandbox.runtime is RuntimeType.BWRAP
+        assert sandbox.runtime.value == RUNTIME
         assert (codebase.name, codebase.owner_id) == ("told", "owner-7")
         assert info.labels == {"team": "core"}
         assert info.resources == limits
@@ -76,7 +76,7 @@ def test_a_sandbox_tells_about_itself(api, make_project, endpoint):
             {"pattern": "/src/**", "permission": "view", "type": "glob", "priority": 7},
         ]
         assert info.created_at <= info.started_at <= datetime.now() + timedelta(seconds=5)
-        assert info.stopped_at is None and info.expires_at is None and info.image is None
+        assert info.stopped_at is None and info.expires_at is None and info.image == (IMAGE or None)
         assert info.id in repr(sandbox) and "running" in repr(sandbox)
 
 

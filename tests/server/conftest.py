@@ -4,6 +4,8 @@ import pytest
 
 from server import Server
 
+pytest_plugins = ["in_image"]
+
 
 @pytest.fixture(scope="session")
 def server():

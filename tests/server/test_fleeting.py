@@ -111,6 +111,7 @@ def test_a_directory_of_the_host_is_not_touched(server, tmp_path):
     assert (tmp_path / "precious").read_text() == "precious"
 
 
+@pytest.mark.bwrap
 def test_what_cannot_start_takes_it_along(monkeypatch, tmp_path):
     monkeypatch.setenv("RINGFENCE_BWRAP", str(tmp_path / "bwrap"))
     with Server() as server, server.client() as client:

@@ -6,6 +6,7 @@ import re
 
 import websocket
 
+from in_image import IMAGE
 from streams import Streaming
 
 
@@ -257,6 +258,9 @@ def the_record(rest, sandbox):
 def the_server(local):
     info = local("GET", "/v1/info")
     assert info["server"] == "ringfence" and info["api"] >= info["oldestApi"] >= 1
+    with local.open("POST", "/v1/images/fetch", image=IMAGE or "none") as answer:
+        last = list(answer)[-1]
+    assert last == {"ready": True} if IMAGE else last["error"]["code"] == "UNSUPPORTED"
     made = local("POST", "/v1/tokens", account="walker", label="walk")
     assert made["secret"]
     listed = local("GET", "/v1/tokens?account=walker")["tokens"]

@@ -18,6 +18,7 @@ def without_isolation(monkeypatch, tmp_path):
         yield running
 
 
+@pytest.mark.bwrap
 def test_what_cannot_start_is_not_there(without_isolation):
     with without_isolation.client() as client:
         codebase = client.new_codebase()
@@ -28,6 +29,7 @@ def test_what_cannot_start_is_not_there(without_isolation):
         assert not client.sandbox.ListSandboxes(v1.ListSandboxesRequest()).sandboxes
 
 
+@pytest.mark.bwrap
 def test_what_cannot_start_later_says_why(without_isolation):
     with without_isolation.client() as client:
         asked = v1.CreateSandboxRequest(codebase_id=client.new_codebase())

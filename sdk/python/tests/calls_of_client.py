@@ -2,6 +2,7 @@
 
 import signal
 
+import pytest
 import ringfence
 from ringfence import ProcessStatus, SandboxStatus
 from ringfence._wire import v1
@@ -161,6 +162,12 @@ def rules_and_record(it):
     assert [(each.path, each.permission.value) for each in found] == [("/a", "write"), ("/b", "write")]
     kinds = [event.kind for event in it.client.audit(it.sandbox.id)]
     assert kinds and it.client.verify_audit(it.sandbox.id).events >= len(kinds)
+
+
+@uses("SandboxClient", "fetch_image")
+def images(it):
+    with pytest.raises(ringfence.UnsupportedError, match="no container engine|no image"):
+        it.client.fetch_image("python:3.11-slim", print)
 
 
 @uses("SandboxClient", "create_token list_tokens revoke_token")

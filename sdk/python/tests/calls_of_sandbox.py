@@ -4,9 +4,10 @@ import warnings
 from datetime import timedelta
 
 import ringfence
-from ringfence import Permission, ProcessStatus, RuntimeType, SandboxStatus, SessionStatus
+from ringfence import Permission, ProcessStatus, SandboxStatus, SessionStatus
 
 from calls import uses
+from in_image import RUNTIME
 
 PATIENCE = 60
 """Seconds for what comes at once on a machine that has time."""
@@ -29,7 +30,7 @@ def making_one(it):
             it.root, labels={"a": "b"}, auto_start=False, client=it.client) as made:
         assert made.id.startswith("sb_") and made.codebase_id.startswith("cb_")
         assert made.codebase.name == it.root.name and made.codebase.file_count == 3
-        assert made.status is SandboxStatus.PENDING and made.runtime is RuntimeType.BWRAP
+        assert made.status is SandboxStatus.PENDING and made.runtime.value == RUNTIME
         assert made.info.labels == {"a": "b"}
         assert made.permissions == ringfence.get_preset("view-only")
         with it.Sandbox.from_codebase(made.codebase_id, auto_start=False, client=it.client) as other:

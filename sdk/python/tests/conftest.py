@@ -8,7 +8,7 @@ import pytest
 import programs
 import servers
 
-pytest_plugins = ["guides"]
+pytest_plugins = ["guides", "in_image"]
 # Modules that check something for the tests say what they found, as tests do.
 pytest.register_assert_rewrite("calls_of_client", "calls_of_sandbox", "complaints")
 

@@ -4,8 +4,9 @@ import json
 from datetime import timedelta
 
 import pytest
-from ringfence import CommandExecutionError, RuntimeType, SandboxStatus
+from ringfence import CommandExecutionError, SandboxStatus
 
+from in_image import RUNTIME
 from projects import WEB
 
 WAIT = 60
@@ -136,7 +137,7 @@ def test_properties(open_sandbox, api):
     assert sandbox.id.startswith("sb_") and sandbox.codebase_id.startswith("cb_")
     if sandbox.status == SandboxStatus.RUNNING:
         assert sandbox.run("echo 'ready'").stdout == "ready\n"
-    assert sandbox.runtime is RuntimeType.BWRAP
+    assert sandbox.runtime.value == RUNTIME
     info = sandbox.info
     assert (info.id, info.labels) == (sandbox.id, {"team": "web"})
     assert info.created_at <= info.started_at and info.stopped_at is None

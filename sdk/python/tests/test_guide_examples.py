@@ -33,12 +33,14 @@ def run_ci_tests(sdk, path, report, **server):
         return tested.exit_code == 0
 
 
+@pytest.mark.bwrap
 def test_a_test_runner_says_whether_tests_pass(where, api, make_project, tmp_path):
     report = tmp_path / "coverage.xml"
     assert run_ci_tests(api, make_project(WEB), report, **where.options) is True
     assert report.read_text() == "<coverage tests='1'/>\n"
 
 
+@pytest.mark.bwrap
 def test_a_test_runner_says_that_tests_fail(where, make_project, tmp_path):
     broken = {**WEB, "app.py": "def answer():\n    return 41\n"}
     path = make_project(broken)
@@ -46,6 +48,7 @@ def test_a_test_runner_says_that_tests_fail(where, make_project, tmp_path):
     assert not os.path.exists(os.path.join(path, "coverage.xml")), "the directory is as it was"
 
 
+@pytest.mark.bwrap
 def test_a_test_runner_says_that_an_install_failed(where, make_project, tmp_path):
     path = make_project({**WEB, "requirements.txt": "no-such-package==1.0\n"})
     with pytest.raises(RuntimeError, match="no-such-package"):

@@ -123,11 +123,12 @@ def test_rules_of_ones_own(open_sandbox, api):
     assert sandbox.read_file("output/x") == "x"
 
 
-def test_docker_is_refused_and_never_replaced(where, make_project):
+@pytest.mark.bwrap
+def test_docker_is_refused_without_an_engine_and_never_replaced(where, make_project):
     path = make_project(WEB)
     with SandboxClient(**where.options) as client:
         before = {each.id for each in client.list_codebases()}
-        with pytest.raises(UnsupportedError, match="(?i)no runtime docker") as refused:
+        with pytest.raises(UnsupportedError, match="no container engine answers") as refused:
             Sandbox.from_local(
                 path, preset="agent-safe", runtime=RuntimeType.DOCKER, image="python:3.11-slim",
                 resources=ResourceLimits(memory_bytes=512 << 20, pids_limit=100),

@@ -3,6 +3,7 @@ played by a small one in Python, and pip installs from a directory: tests have n
 
 import json
 
+import pytest
 from ringfence import Sandbox
 
 from needs import needs
@@ -11,6 +12,7 @@ from projects import INSTALL, WEB, ask, serve
 WAIT = 100
 
 
+@pytest.mark.bwrap
 def test_use_case_virtual_environment(web, environment):
     with web.session() as session:
         session.exec(f"source {environment}/bin/activate")
@@ -49,6 +51,7 @@ NODE = {
 }
 
 
+@pytest.mark.bwrap
 @needs("npm")
 def test_use_case_node_project(open_sandbox):
     sandbox = open_sandbox(NODE, preset="development")
@@ -95,6 +98,7 @@ def pipeline(sandbox, commands):
         return None, session.exec("echo $CI").stdout
 
 
+@pytest.mark.bwrap
 def test_use_case_pipeline_goes_through_all_stages(blocking_web):
     commands = {
         "install": f"pip {INSTALL} --target /tmp/packages --upgrade -r requirements.txt",
