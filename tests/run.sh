@@ -51,12 +51,12 @@ venv=$root/target/venv-$(basename "${needs%/python/tests}")
 sh "$root/scripts/venv.sh" "$venv" "$needs/requirements.txt"
 
 # That of the SDK installs packages; the others need no network but their own.
-apart=
-[ "$suite" = sdk ] || apart="$venv/bin/python $root/tests/common/apart.py"
+network=
+[ "$suite" != sdk ] || network=--with-network
 
 # Not where others clear away what they think is old.
 PYTEST_DEBUG_TEMPROOT=$(mktemp -d "${TMPDIR:-/tmp}/rf-$suite.XXXXXX")
 trap 'rm -rf "$PYTEST_DEBUG_TEMPROOT"' EXIT
 export PYTEST_DEBUG_TEMPROOT PYTHONDONTWRITEBYTECODE=1
 cd "$here"
-$apart "$venv/bin/python" -m pytest "$@"
+"$venv/bin/python" "$root/tests/common/apart.py" $network "$venv/bin/python" -m pytest "$@"

@@ -1,11 +1,13 @@
-"""Runs a command on a loopback of its own: `apart.py COMMAND...`.
+"""Runs the tests of a suite apart from others: `apart.py [--with-network] COMMAND...`.
 
-Suites that run beside each other look for servers on the same ports. Who is not root shares them.
+Suites that run beside each other look for servers on the same ports, so each has a loopback of its own, unless it
+needs the network or is not run by root. And a shell's background ignores interrupts, which some tests are about.
 """
 
 import ctypes
 import fcntl
 import os
+import signal
 import socket
 import struct
 import sys
@@ -23,8 +25,15 @@ def leave():
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
 
 
-if __name__ == "__main__":
-    if os.geteuid() == 0 and APART not in os.environ:
+def main(with_network, command):
+    if os.geteuid() == 0 and not with_network and APART not in os.environ:
         leave()
         os.environ[APART] = "1"
-    os.execvp(sys.argv[1], sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--with-network":
+        main(True, sys.argv[2:])
+    main(False, sys.argv[1:])
