@@ -1,7 +1,8 @@
 """Runs the tests of a suite apart from others: `apart.py [--with-network] COMMAND...`.
 
 Suites that run beside each other look for servers on the same ports, so each has a loopback of its own, unless it
-needs the network or is not run by root. And a shell's background ignores interrupts, which some tests are about.
+needs the network or is not run by root. And what is started in the background ignores
+signals that some tests are about.
 """
 
 import ctypes
@@ -29,7 +30,8 @@ def main(with_network, command):
     if os.geteuid() == 0 and not with_network and APART not in os.environ:
         leave()
         os.environ[APART] = "1"
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     os.execvp(command[0], command)
 
 
