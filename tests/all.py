@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = pathlib.Path(__file__).resolve().parent
 LANES = [
     [["run.sh", "sdk"]],
-    [["run.sh", "agentfense"], ["run.sh", "server"], ["run.sh", "docker"]],
-    [["in_image.sh"]],
+    [["run.sh", "agentfense"], ["run.sh", "server"]],
+    [["in_image.sh"], ["run.sh", "docker"]],
 ]
 
 
