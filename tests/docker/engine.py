@@ -153,15 +153,21 @@ class Engine:
 
     def load(self, image, name=None, changes=()):
         """Makes an image of a tree from this machine's files. `changes` are lines as in a Dockerfile."""
-        repository, _, tag = (name or name_of(image)).partition(":")
-        changed = "".join("&changes=" + urllib.parse.quote(line) for line in changes)
         with tempfile.TemporaryFile(dir=TARGET) as tree:
             subprocess.run([sys.executable, HERE / "images.py", image], stdout=tree, check=True)
             tree.seek(0)
-            path = f"/images/create?fromSrc=-&repo={repository}&tag={tag}{changed}"
-            status, said = self.ask("POST", path, tree, "application/x-tar")
+            self.load_tree(name or name_of(image), tree, changes)
+
+    def load_tree(self, name, tree, changes=()):
+        repository, _, tag = name.partition(":")
+        changed = "".join("&changes=" + urllib.parse.quote(line) for line in changes)
+        path = f"/images/create?fromSrc=-&repo={repository}&tag={tag}{changed}"
+        self._sent(name, path, tree)
+
+    def _sent(self, name, path, tree):
+        status, said = self.ask("POST", path, tree, "application/x-tar")
         if status != 200 or b'"error"' in said:
-            raise RuntimeError(f"no image {image}: {said.decode()}")
+            raise RuntimeError(f"no image {name}: {said.decode()}")
 
     def load_foreign(self, name, architecture):
         """An image that says that it was made for another machine."""
@@ -180,9 +186,7 @@ class Engine:
                 entry = tarfile.TarInfo(part)
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
-        status, said = self.ask("POST", "/images/load", whole.getvalue(), "application/x-tar")
-        if status != 200 or b'"error"' in said:
-            raise RuntimeError(f"no image {name}: {said.decode()}")
+        self._sent(name, "/images/load", whole.getvalue())
 
 
 def main(command):

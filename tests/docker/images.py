@@ -65,25 +65,22 @@ class Image:
         if path in self.seen or path == "/":
             return
         self.directory(os.path.dirname(path))
-        self.seen.add(path)
-        entry = tarfile.TarInfo(path.lstrip("/"))
-        entry.type, entry.mode = tarfile.DIRTYPE, mode
-        self.tar.addfile(entry)
+        self._put(path, tarfile.DIRTYPE, mode)
 
     def link(self, path, target):
         self._parents(path)
         if path not in self.seen:
-            self.seen.add(path)
-            entry = tarfile.TarInfo(path.lstrip("/"))
-            entry.type, entry.linkname = tarfile.SYMTYPE, target
-            self.tar.addfile(entry)
+            self._put(path, tarfile.SYMTYPE, 0o777, target=target)
 
     def text(self, path, text):
         self._parents(path)
+        self._put(path, tarfile.REGTYPE, 0o644, text.encode())
+
+    def _put(self, path, kind, mode, content=b"", target=""):
         self.seen.add(path)
         entry = tarfile.TarInfo(path.lstrip("/"))
-        entry.size, entry.mode = len(text.encode()), 0o644
-        self.tar.addfile(entry, io.BytesIO(text.encode()))
+        entry.type, entry.mode, entry.linkname, entry.size = kind, mode, target, len(content)
+        self.tar.addfile(entry, io.BytesIO(content))
 
     def file(self, path, source=None):
         """A file or link of this machine, what it leads to, and what it is linked with."""

@@ -1,9 +1,14 @@
 """The same sandbox in any image."""
 
+import io
+import json
+import os
+import tarfile
+
 import grpc
 import pytest
 
-from engine import name_of
+from engine import name_of, tree_of
 from wire import refused, v1
 
 CODE = grpc.StatusCode
@@ -53,6 +58,42 @@ def test_nothing_is_privileged(client, made):
     assert client.run(box, "ls /run/ringfence/link").stdout == ""
     interfaces = client.run(box, "cat /proc/net/dev").stdout
     assert [line.split(":")[0].strip() for line in interfaces.splitlines()[2:]] == ["lo"]
+
+
+def test_volumes_of_an_image_go_with_the_container(client, codebase, engine):
+    engine.load("busybox", "ringfence-test-volume:1", ["VOLUME /var/data", "VOLUME /workspace", "VOLUME /run/ringfence/link"])
+    box = client.new_sandbox(codebase, image="ringfence-test-volume:1", **DOCKER)
+    assert client.run(box, "cat hello.txt; ls -A /run/ringfence/link").stdout == "hello\n"
+    client.sandbox.StopSandbox(v1.StopSandboxRequest(sandbox_id=box))
+    assert not json.loads(engine.ask("GET", "/volumes")[1])["Volumes"]
+
+
+@pytest.mark.parametrize("place", ["/workspace", "/tmp", "/etc", "/run", "/home"])
+def test_links_of_an_image_lead_nowhere_else(client, codebase, engine, place, tmp_path):
+    (tmp_path / "secret").write_text("secret\n")
+    name = f"ringfence-test-link{place.replace('/', '-')}:1"
+    engine.load_tree(name, with_link("busybox", place, f"../../../../../..{tmp_path}"))
+    try:
+        box = client.new_sandbox(codebase, image=name, **DOCKER)
+    except grpc.RpcError as error:
+        assert error.code() == CODE.FAILED_PRECONDITION, error
+    else:
+        said = client.run(box, f"cat hello.txt {place}/secret; echo x > {place}/new")
+        assert said.stdout == "hello\n", said
+    assert os.listdir(tmp_path) == ["secret"] and (tmp_path / "secret").read_text() == "secret\n"
+
+
+def with_link(image, place, target):
+    """The tree of an image in which a directory is a link."""
+    made, old = io.BytesIO(), tarfile.open(fileobj=io.BytesIO(tree_of(image)))
+    with tarfile.open(fileobj=made, mode="w") as new:
+        link = tarfile.TarInfo(place.lstrip("/"))
+        link.type, link.linkname = tarfile.SYMTYPE, target
+        new.addfile(link)
+        for entry in old:
+            if not f"/{entry.name}/".startswith(f"{place}/"):
+                new.addfile(entry, old.extractfile(entry) if entry.isreg() else None)
+    return made.getvalue()
 
 
 @pytest.mark.parametrize("image", ["empty", "musl"])

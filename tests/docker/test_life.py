@@ -105,12 +105,21 @@ def test_containers_of_others_are_left_alone(client, codebase, engine):
     assert engine.ask("POST", "/containers/create?name=other", spec)[0] == 201
     try:
         with Server() as server, Client(server.unix) as mine:
+            # One whose image says that it is of a sandbox of this server's, which is not there.
+            claims = spec.replace("/elsewhere", f"{server.state}/server/sandboxes")
+            assert engine.ask("POST", "/containers/create?name=claims", claims)[0] == 201
+            server.kill()
+            server.start()
+            assert set(engine.containers()) == {"other", "claims"}
+        engine.ask("DELETE", "/containers/claims?force=1")
+        with Server() as server, Client(server.unix) as mine:
             box = started(mine, mine.new_codebase(hello_txt=b"hello\n"))
             assert set(engine.containers()) == {"other", f"ringfence-{box}"}
             mine.destroy_all()
         assert set(engine.containers()) == {"other"}
     finally:
-        engine.ask("DELETE", "/containers/other?force=1")
+        for name in ("other", "claims"):
+            engine.ask("DELETE", f"/containers/{name}?force=1")
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
@@ -134,6 +143,27 @@ def test_an_engine_that_goes_and_comes_back(how, monkeypatch):
             assert client.run(box, "cat kept").stdout == "kept\n"
             client.destroy_all()
             until(lambda: engine.containers() == {})
+
+
+def test_an_engine_that_stands_still_holds_nobody_up_for_long(monkeypatch):
+    with Engine() as engine:
+        engine.load("busybox")
+        monkeypatch.setenv("DOCKER_HOST", engine.host)
+        with Server() as server, Client(server.unix) as client:
+            box = started(client, client.new_codebase(hello_txt=b"hello\n"))
+            client.run(box, "echo kept > kept")
+            os.kill(engine.pid, signal.SIGSTOP)
+            try:
+                assert client.run(box, "cat kept").stdout == "kept\n"
+                client.sandbox.StopSandbox(v1.StopSandboxRequest(sandbox_id=box), timeout=30)
+                server.kill()
+                server.start()
+            finally:
+                os.kill(engine.pid, signal.SIGCONT)
+            until(lambda: engine.containers() == {})
+            start(client, box)
+            assert client.run(box, "cat kept").stdout == "kept\n"
+            client.destroy_all()
 
 
 def test_without_an_engine_it_is_said_and_bwrap_works(monkeypatch, tmp_path):

@@ -1,5 +1,7 @@
 """Who one is in an image: nobody else, or whom the image names."""
 
+import os
+
 import grpc
 import pytest
 
@@ -50,6 +52,17 @@ def test_the_user_of_the_image_is_used_when_asked_for(client, codebase, image, u
     for refused_command in ("echo x > /proc/sys/kernel/hostname", "mount -t tmpfs x /tmp", "chown 1:1 new",
                             "echo b > /proc/sysrq-trigger", "unshare -U true", "mknod /tmp/d c 1 3"):
         assert client.run(box, refused_command).exit_code != 0, refused_command
+
+
+def test_processes_are_counted_even_those_of_root(client, codebase, image):
+    for user in ("", "app"):
+        box = client.new_sandbox(codebase, image=image(user), image_user=True, **DOCKER)
+        shown = client.run(box, "cat /proc/self/cgroup").stdout
+        group = next(line.split(":")[2] for line in shown.splitlines() if ":pids:" in line or line.startswith("0::"))
+        found = [place for place in (f"/sys/fs/cgroup/pids{group}", f"/sys/fs/cgroup{group}")
+                 if os.path.exists(f"{place}/pids.max")]
+        above = found[0][:found[0].index(box) + len(box)]
+        assert int(open(f"{above}/pids.max").read()) < 10_000
 
 
 def test_variables_fit_to_the_user(client, codebase, image):

@@ -9,7 +9,7 @@ use ringfence_fs::mount::MountOptions;
 use ringfence_runtime::bwrap::Bwrap;
 use ringfence_runtime::docker::Docker;
 use ringfence_runtime::users::{HostUser, Users};
-use ringfence_runtime::{Runtime, Start};
+use ringfence_runtime::{Limits, Runtime, Start};
 
 use crate::config::Config;
 use crate::environment::is_name;
@@ -37,6 +37,14 @@ impl Allotted {
         let user = users.allocate()?;
         Ok(Self { ids: Some(user.ids()), _held: Some(user) })
     }
+}
+
+/// The user of an image may be others on the host too, or root, whose processes nobody counts: what
+/// bounds those of a user does not bound those of the sandbox, and its groups must.
+pub(crate) fn limits_of(config: &Config) -> Limits {
+    const MOST: u64 = 8192;
+    let pids = config.limits.pids.or(config.image_user.then_some(MOST));
+    Limits { pids, ..config.limits }
 }
 
 /// Where things of the sandbox are on the host.

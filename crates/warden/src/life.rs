@@ -29,7 +29,7 @@ use ringfence_sys::removal::remove_tree;
 
 use crate::config::Config;
 use crate::environment::invalid;
-use crate::ground::{Allotted, Places, mount_options, runtime_of, start_of, with_image};
+use crate::ground::{Allotted, Places, limits_of, mount_options, runtime_of, start_of, with_image};
 use crate::inside::Inside;
 use crate::journal::event::{Limits, PolicyChanged, PolicyInForce, SandboxEnded, SandboxStarted};
 use crate::journal::{Event, Journal, JournalError, Options};
@@ -101,6 +101,7 @@ impl Warden {
         ringfence_sys::namespaces::enter_private_mounts()
             .map_err(StartError::io("enter namespaces of its own"))?;
         rustix::process::umask(rustix::fs::Mode::empty());
+        config.limits = limits_of(&config);
         let runtime = runtime_of(&config);
         let user = Allotted::for_sandbox(&config)?;
         let ids = user.ids;

@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Duration;
 
 use bollard::errors::Error;
@@ -15,8 +16,8 @@ use bollard::query_parameters::{
 use tokio::runtime::Runtime;
 use tokio_stream::StreamExt;
 
-use super::failure::{failed, no_engine};
-use super::{DIR_LABEL, ID_LABEL};
+use super::failure::{failed, in_one_line, no_engine};
+use super::{DIR_LABEL, ID_LABEL, name_of};
 use crate::RuntimeError;
 
 /// The engine's own default socket, where `DOCKER_HOST` says nothing.
@@ -24,6 +25,9 @@ const USUAL: &str = "unix:///var/run/docker.sock";
 
 /// How long the engine may think about one question. (It streams while it pulls.)
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long it may take to say that it is there: one that stands still holds up nobody for long.
+const GREETING: Duration = Duration::from_secs(5);
 
 /// How long a container that was removed may take to go.
 const GOING: Duration = Duration::from_secs(10);
@@ -61,8 +65,8 @@ impl Step {
         let detail = step.progress_detail.unwrap_or_default();
         let bytes = |number: Option<i64>| number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         Self {
-            layer: step.id.unwrap_or_default(),
-            status: step.status.unwrap_or_default(),
+            layer: in_one_line(&step.id.unwrap_or_default()),
+            status: in_one_line(&step.status.unwrap_or_default()),
             current: bytes(detail.current),
             total: bytes(detail.total),
         }
@@ -103,10 +107,10 @@ impl Engine {
             .map_err(|e| RuntimeError::io("prepare to ask a container engine", e))?;
         let ask = async {
             let docker = bollard::Docker::connect_with_host(&address)?;
-            docker.with_timeout(PATIENCE).negotiate_version().await
+            docker.with_timeout(GREETING).negotiate_version().await
         };
         let docker = runtime.block_on(ask).map_err(|e| no_engine(&address, &e))?;
-        Ok(Self { docker, runtime })
+        Ok(Self { docker: docker.with_timeout(PATIENCE), runtime })
     }
 
     fn wait<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
@@ -210,7 +214,8 @@ impl Engine {
         Ok(())
     }
 
-    /// All containers that are some sandbox's, of whichever server.
+    /// All containers that are some sandbox's, of whichever server. An image can give its labels to
+    /// anybody's container, so the name and the directory must say the same.
     pub fn ours(&self) -> Result<Vec<Found>, RuntimeError> {
         let filters = [("label".to_owned(), vec![ID_LABEL.to_owned()])].into();
         let options =
@@ -220,7 +225,9 @@ impl Engine {
         let found = listed.into_iter().filter_map(|container| {
             let mut labels = container.labels?;
             let (sandbox, dir) = (labels.remove(ID_LABEL)?, labels.remove(DIR_LABEL)?);
-            Some(Found { container: container.id?, sandbox, dir })
+            let name = format!("/{}", name_of(&sandbox));
+            let is_ours = container.names?.contains(&name) && Path::new(&dir).ends_with(&sandbox);
+            is_ours.then_some(Found { container: container.id?, sandbox, dir })
         });
         Ok(found.collect())
     }

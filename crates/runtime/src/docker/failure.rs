@@ -58,6 +58,12 @@ fn said(error: &Error) -> String {
         Error::DockerStreamError { error } => error.clone(),
         other => deepest(other),
     };
+    in_one_line(&text)
+}
+
+/// Registries and images have a say in what an engine says, and it ends on somebody's terminal.
+pub(super) fn in_one_line(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -86,4 +92,14 @@ fn cause(error: &Error) -> Option<ErrorKind> {
         source = error.source();
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_would_obey_is_passed_on() {
+        assert_eq!(in_one_line("denied:\r\n \x1b[2Jgone\u{9b}31m\0"), "denied: [2Jgone 31m");
+    }
 }

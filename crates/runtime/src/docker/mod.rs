@@ -154,8 +154,7 @@ impl Docker {
         }
         Err(RuntimeError::Refused {
             message: format!(
-                "the user of the image {} is root, who cannot have the network of the \
-                              host",
+                "root, the user of the image {}, cannot have the network of the host",
                 self.image
             ),
             hint: "do without the image's user, or use the network `none` or `bridge`".into(),
